@@ -192,20 +192,25 @@ extension Target {
         )
     }
 
-    /// Scenarios: client, gateway and origin over loopback.
+    /// Tests of more than one part: scenarios, with client, gateway and origin over loopback.
     static func scenarios(
         _ name: String,
         uses: [Target.Dependency],
         data: [String] = []
     ) -> Target {
-        .testTarget(name: name, dependencies: uses, exclude: data, swiftSettings: settings)
+        .testTarget(
+            name: name,
+            dependencies: ["Expectations"] + uses,
+            exclude: data,
+            swiftSettings: settings
+        )
     }
 
     /// The tests of one part.
     static func tests(_ name: String, uses: [Target.Dependency] = []) -> Target {
         .testTarget(
             name: name + "Tests",
-            dependencies: [.target(name: name)] + uses,
+            dependencies: [.target(name: name), "Expectations"] + uses,
             swiftSettings: settings
         )
     }
@@ -350,7 +355,8 @@ let package = Package(
 
         // Tests.
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
-        .support("TestSupport", uses: policy + verdict),
+        .support("Expectations", uses: []),
+        .support("TestSupport", uses: policy + verdict + ["Expectations"]),
         .support(
             "LoopbackKit",
             uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "EventLoops", "Gateway"]
@@ -364,8 +370,8 @@ let package = Package(
         .testProgram("portcullis-app", uses: app + ["ClientKit"]),
         .testProgram("portcullis-apple", uses: ["AppleStandIn"]),
         .support("FuzzTargets", uses: device + fuzzed),
-        .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: settings),
-        .testTarget(name: "TidyTests", swiftSettings: settings),
+        .scenarios("FuzzTests", uses: ["FuzzTargets"]),
+        .scenarios("TidyTests", uses: []),
         .scenarios("TextTests", uses: ["LoopbackKit", "Verification", "HTTPWire", "Services"]),
         .tests("Encodings"),
         .tests("Telemetry", uses: ["TestSupport"]),

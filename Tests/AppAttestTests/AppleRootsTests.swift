@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import TestSupport
 import Testing
 
@@ -7,13 +8,13 @@ import Testing
 
 @Suite struct AppleRootsTests {
     @Test func `the pinned roots have the fingerprints that Apple publishes`() {
-        #expect(
-            Hex.text(AppleRoots.appAttestation.fingerprint.array)
-                == "1cb9823ba28ba6ad2d33a006941de2ae4f513ef1d4e831b9f7e0fa7b6242c932"
+        expectEqual(
+            Hex.text(AppleRoots.appAttestation.fingerprint.array),
+            "1cb9823ba28ba6ad2d33a006941de2ae4f513ef1d4e831b9f7e0fa7b6242c932"
         )
-        #expect(
-            Hex.text(AppleRoots.rootG3.fingerprint.array)
-                == "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"
+        expectEqual(
+            Hex.text(AppleRoots.rootG3.fingerprint.array),
+            "63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179"
         )
     }
 
@@ -24,16 +25,16 @@ import Testing
                 to: [root],
                 at: try moment("2026-01-01T00:00:00Z")
             )
-            #expect(path.map(\.der) == [root.der])
+            expectEqual(path.map(\.der), [root.der])
         }
-        #expect(AppleRoots.appAttestation.notAfter.iso8601 == "2045-03-15T00:00:00Z")
-        #expect(AppleRoots.rootG3.notAfter.iso8601 == "2039-04-30T18:19:06Z")
+        expectEqual(AppleRoots.appAttestation.notAfter.iso8601, "2045-03-15T00:00:00Z")
+        expectEqual(AppleRoots.rootG3.notAfter.iso8601, "2039-04-30T18:19:06Z")
     }
 
     @Test func `the access control list of macOS is the one that Apple prints`() throws {
         let printed =
             "MEAMAjExMDowCQwCb2uhAwEB/zAJDAJvYaEDAQH/MAsMBG9kZWyhAwEB"
             + "/zAVDARvc2duoAYMBHJzZWMwBaYDAgEB"
-        #expect(try bytes(printed) == UnverifiedAttestation.macOSAccessControl)
+        try expectEqual(bytes(printed), UnverifiedAttestation.macOSAccessControl)
     }
 }

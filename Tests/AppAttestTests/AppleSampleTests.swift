@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import TestSupport
 import Testing
 
@@ -12,23 +13,24 @@ import Testing
         for sample in AppleSamples.all {
             let genuine = try AttestationCase(sample)
             let verified = try genuine.verified()
-            #expect(verified.environment == .production)
-            #expect(verified.counter == .zero)
+            expectEqual(verified.environment, .production)
+            expectEqual(verified.counter, .zero)
             let hashed = SHA256.digest(of: Array(sample.clientData.utf8)).array
-            #expect(genuine.refusal { $0.clientDataHash = hashed } == .nonceMismatch)
+            expectEqual(genuine.refusal { $0.clientDataHash = hashed }, .nonceMismatch)
             let last = try moment(sample.leafNotAfter)
-            #expect(
-                genuine.refusal { $0.time = last.advanced(bySeconds: 1) } == .certificateExpired
+            expectEqual(
+                genuine.refusal { $0.time = last.advanced(bySeconds: 1) },
+                .certificateExpired
             )
         }
     }
 
     @Test func `the sample of 2026 has extensions although its flags do not say so`() throws {
         let verified = try AttestationCase(AppleSamples.year2026).verified()
-        #expect(verified.flags == 0x40)
-        #expect(verified.extensions.validationCategory == .operatingSystem)
-        #expect(verified.extensions.bundleVersion == "1")
-        #expect(try AttestationCase(AppleSamples.year2024).verified().extensions == .none)
+        expectEqual(verified.flags, 0x40)
+        expectEqual(verified.extensions.validationCategory, .operatingSystem)
+        expectEqual(verified.extensions.bundleVersion, "1")
+        try expectEqual(AttestationCase(AppleSamples.year2024).verified().extensions, .none)
     }
 
     @Test func `both receipts inside the samples verify`() throws {
@@ -40,8 +42,8 @@ import Testing
                 roots: [AppleRoots.rootG3],
                 freshness: .init(now: try moment(sample.verifyAt), secondsMax: 300)
             )
-            #expect(receipt.fields.kind == .attest)
-            #expect(receipt.fields.clientHash == Array(sample.clientData.utf8))
+            expectEqual(receipt.fields.kind, .attest)
+            expectEqual(receipt.fields.clientHash, Array(sample.clientData.utf8))
         }
     }
 
@@ -52,11 +54,11 @@ import Testing
                 let reason = AttestationRefusal.reason {
                     _ = try UnverifiedAttestation(bytes: Array(object[..<count]))
                 }
-                #expect(reason == .malformed, "\(count) bytes")
+                expectEqual(reason, .malformed, "\(count) bytes")
             }
-            #expect(
-                AttestationRefusal.reason { _ = try UnverifiedAttestation(bytes: object + [0]) }
-                    == .malformed
+            expectEqual(
+                AttestationRefusal.reason { _ = try UnverifiedAttestation(bytes: object + [0]) },
+                .malformed
             )
         }
     }
@@ -94,16 +96,17 @@ import Testing
         func reason(_ pairs: [CBORValue.Pair]) -> AttestationRefusal.Reason? {
             genuine.refusal { $0.object = CBORValue.map(pairs).encoded }
         }
-        #expect(reason(pairs.reversed()) == nil)
-        #expect(reason(Array(pairs.dropFirst())) == .malformed)
-        #expect(reason(pairs + [.init(.text("more"), .null)]) == .malformed)
-        #expect(reason(pairs + [pairs[0]]) == .malformed)
-        #expect(reason([.init(.text("fmt"), .text("packed"))] + pairs.dropFirst()) == .malformed)
+        expectEqual(reason(pairs.reversed()), nil)
+        expectEqual(reason(Array(pairs.dropFirst())), .malformed)
+        expectEqual(reason(pairs + [.init(.text("more"), .null)]), .malformed)
+        expectEqual(reason(pairs + [pairs[0]]), .malformed)
+        expectEqual(reason([.init(.text("fmt"), .text("packed"))] + pairs.dropFirst()), .malformed)
         // The same map with an indefinite length.
-        #expect(
+        expectEqual(
             genuine.refusal {
                 $0.object[0] = 0xBF; $0.object.append(0xFF)
-            } == .malformed
+            },
+            .malformed
         )
     }
 }

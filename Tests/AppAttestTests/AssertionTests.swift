@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Testing
 
 @testable import AppAttest
@@ -39,20 +40,21 @@ import Testing
     @Test func `counters are big-endian and compared as numbers`() throws {
         let object = assertion(handing: hash(clientData), counter: [0x80, 0, 1, 0])
         let verified = try verified(object)
-        #expect(verified.counter.rawValue == 0x8000_0100)
+        expectEqual(verified.counter.rawValue, 0x8000_0100)
         try verified.checkCounter(after: SignCounter(rawValue: 0x8000_00FF))
-        #expect(
+        expectEqual(
             AssertionRefusal.reason {
                 try verified.checkCounter(after: SignCounter(rawValue: .max))
-            }
-                == .counterReplayed
+            },
+            .counterReplayed
         )
     }
 
     @Test func `a first counter of 0 is refused`() throws {
         let verified = try verified(assertion(handing: hash(clientData), counter: [0, 0, 0, 0]))
-        #expect(
-            AssertionRefusal.reason { try verified.checkCounter(after: .zero) } == .counterReplayed
+        expectEqual(
+            AssertionRefusal.reason { try verified.checkCounter(after: .zero) },
+            .counterReplayed
         )
     }
 
@@ -63,8 +65,8 @@ import Testing
             .init(.text("apple_validation_category_01"), .bytes([4, 0, 0, 0])),
         ]).encoded
         let verified = try verified(assertion(handing: hash(clientData), extensions: map))
-        #expect(verified.extensions.validationCategory == .appStore)
-        #expect(verified.extensions.bundleVersion == "42")
+        expectEqual(verified.extensions.validationCategory, .appStore)
+        expectEqual(verified.extensions.bundleVersion, "42")
         func reason(_ categories: Set<ValidationCategory>?, _ versions: Set<String>?)
             -> AssertionRefusal.Reason?
         {
@@ -79,10 +81,10 @@ import Testing
                 )
             }
         }
-        #expect(reason(nil, nil) == nil)
-        #expect(reason([.appStore, .testFlight], ["41", "42"]) == nil)
-        #expect(reason([.testFlight], ["41"]) == .categoryRefused)
-        #expect(reason([.appStore], ["41"]) == .versionRefused)
+        expectEqual(reason(nil, nil), nil)
+        expectEqual(reason([.appStore, .testFlight], ["41", "42"]), nil)
+        expectEqual(reason([.testFlight], ["41"]), .categoryRefused)
+        expectEqual(reason([.appStore], ["41"]), .versionRefused)
     }
 
     @Test(
@@ -102,19 +104,20 @@ import Testing
         note: String
     ) {
         let object = assertion(handing: hash(clientData), extensions: bytes)
-        #expect(AssertionRefusal.reason { _ = try verified(object) } == .malformed, "\(note)")
+        expectEqual(AssertionRefusal.reason { _ = try verified(object) }, .malformed, "\(note)")
     }
 
     @Test func `an empty map is no extensions, and a category of 5 bytes malformed`() throws {
         let empty = assertion(handing: hash(clientData), extensions: [0xA0])
-        #expect(try verified(empty).extensions == .none)
+        try expectEqual(verified(empty).extensions, .none)
         let map = CBORValue.map([
             .init(.text("apple_validation_category_01"), .bytes([4, 0, 0, 0, 0]))
         ]).encoded
-        #expect(
+        expectEqual(
             AssertionRefusal.reason {
                 _ = try verified(assertion(handing: hash(clientData), extensions: map))
-            } == .malformed
+            },
+            .malformed
         )
     }
 
@@ -139,42 +142,42 @@ import Testing
         ]
         for (mistake, handed) in mistakes {
             let object = assertion(handing: handed)
-            #expect(AssertionRefusal.reason { _ = try verified(object) } == .signatureMismatch)
+            expectEqual(AssertionRefusal.reason { _ = try verified(object) }, .signatureMismatch)
             let found = AssertionDiagnosis.mistake(
                 in: try UnverifiedAssertion(bytes: object),
                 clientData: clientData,
                 key: device.publicKey
             )
-            #expect(found == mistake)
+            expectEqual(found, mistake)
         }
     }
 
     @Test func `the nonce taken as the digest is found, and refused`() throws {
         let object = assertion(handing: hash(clientData), nonceIsDigest: true)
-        #expect(AssertionRefusal.reason { _ = try verified(object) } == .signatureMismatch)
+        expectEqual(AssertionRefusal.reason { _ = try verified(object) }, .signatureMismatch)
         let assertion = try UnverifiedAssertion(bytes: object)
         let key = device.publicKey
-        #expect(
-            AssertionDiagnosis.mistake(in: assertion, clientData: clientData, key: key)
-                == .nonceAsDigest
+        expectEqual(
+            AssertionDiagnosis.mistake(in: assertion, clientData: clientData, key: key),
+            .nonceAsDigest
         )
         let right = try UnverifiedAssertion(bytes: self.assertion(handing: hash(clientData)))
-        #expect(
-            AssertionDiagnosis.mistake(in: right, clientDataHash: hash(clientData), key: key)
-                == ClientMistake.none
+        expectEqual(
+            AssertionDiagnosis.mistake(in: right, clientDataHash: hash(clientData), key: key),
+            ClientMistake.none
         )
         let other = P256PrivateKey().publicKey
-        #expect(AssertionDiagnosis.mistake(in: right, clientData: clientData, key: other) == nil)
+        expectEqual(AssertionDiagnosis.mistake(in: right, clientData: clientData, key: other), nil)
     }
 
     @Test func `a key id is 44 characters of base64, and its log name is not its text`() throws {
         let id = KeyID(of: device.publicKey)
-        #expect(id.base64.utf8.count == 44)
-        #expect(KeyID(base64: id.base64) == id)
-        #expect(KeyID(bytes: id.bytes) == id)
-        #expect(KeyID(bytes: id.bytes.dropLast()) == nil)
-        #expect(KeyID(base64: "AAAA") == nil)
-        #expect(id.logName.count == 12)
+        expectEqual(id.base64.utf8.count, 44)
+        expectEqual(KeyID(base64: id.base64), id)
+        expectEqual(KeyID(bytes: id.bytes), id)
+        expectEqual(KeyID(bytes: id.bytes.dropLast()), nil)
+        expectEqual(KeyID(base64: "AAAA"), nil)
+        expectEqual(id.logName.count, 12)
         #expect(!id.base64.contains(id.logName))
     }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import TestSupport
 import Testing
 
@@ -25,20 +26,24 @@ struct AssertionVectorTests {
     @Test(arguments: SharedVectors.assertions)
     func `a genuine assertion is accepted once`(vector: AssertionVector) throws {
         let verified = try verify(vector)
-        #expect(verified.counter.rawValue == vector.counter)
+        expectEqual(verified.counter.rawValue, vector.counter)
         try verified.checkCounter(after: SignCounter(rawValue: vector.counter - 1))
-        #expect(
-            AssertionRefusal.reason { try verified.checkCounter(after: verified.counter) }
-                == .counterReplayed
+        expectEqual(
+            AssertionRefusal.reason { try verified.checkCounter(after: verified.counter) },
+            .counterReplayed
         )
         let higher = SignCounter(rawValue: vector.counter + 1)
-        #expect(
-            AssertionRefusal.reason { try verified.checkCounter(after: higher) } == .counterReplayed
+        expectEqual(
+            AssertionRefusal.reason { try verified.checkCounter(after: higher) },
+            .counterReplayed
         )
         let extensions = vector.authenticatorDataExtensions
-        #expect(verified.extensions.bundleVersion == extensions?["apple_bundle_version_01"])
+        expectEqual(verified.extensions.bundleVersion, extensions?["apple_bundle_version_01"])
         let category = extensions?["apple_validation_category_01"].flatMap { Hex.decode($0) }
-        #expect(verified.extensions.validationCategory?.rawValue == category.map { UInt32($0[0]) })
+        expectEqual(
+            verified.extensions.validationCategory?.rawValue,
+            category.map { UInt32($0[0]) }
+        )
     }
 
     @Test(arguments: SharedVectors.assertions)
@@ -49,7 +54,7 @@ struct AssertionVectorTests {
             SHA256.digest(of: try bytes(vector.clientDataB64)).array
                 == (try bytes(vector.clientDataHashB64))
         )
-        #expect(KeyID(of: try publicKey(vector.publicKeyX963B64)).base64 == vector.keyId)
+        expectEqual(KeyID(of: try publicKey(vector.publicKeyX963B64)).base64, vector.keyId)
     }
 
     @Test(arguments: SharedVectors.assertions)
@@ -57,16 +62,21 @@ struct AssertionVectorTests {
         vector: AssertionVector
     ) throws {
         let other = P256PrivateKey(seed: [1].span).publicKey
-        #expect(
-            AssertionRefusal.reason { _ = try verify(vector, key: other) } == .signatureMismatch
+        expectEqual(
+            AssertionRefusal.reason { _ = try verify(vector, key: other) },
+            .signatureMismatch
         )
         var hash = try bytes(vector.clientDataHashB64)
         hash[31] ^= 0x80
-        #expect(
-            AssertionRefusal.reason { _ = try verify(vector, hash: hash) } == .signatureMismatch
+        expectEqual(
+            AssertionRefusal.reason { _ = try verify(vector, hash: hash) },
+            .signatureMismatch
         )
-        #expect(AssertionRefusal.reason { _ = try verify(vector, hash: []) } == .signatureMismatch)
-        #expect(AssertionRefusal.reason { _ = try verify(vector, appID: "A.b") } == .appMismatch)
+        expectEqual(
+            AssertionRefusal.reason { _ = try verify(vector, hash: []) },
+            .signatureMismatch
+        )
+        expectEqual(AssertionRefusal.reason { _ = try verify(vector, appID: "A.b") }, .appMismatch)
     }
 
     @Test(arguments: SharedVectors.assertions)
@@ -78,17 +88,17 @@ struct AssertionVectorTests {
         guard case .map(let pairs) = try CBORValue(decoding: object, budget: budget) else {
             throw BrokenVector()
         }
-        #expect(CBORValue.map(pairs).encoded == object)
+        expectEqual(CBORValue.map(pairs).encoded, object)
         _ = try verify(vector, object: CBORValue.map(pairs.reversed()).encoded)
         for bad in [
             pairs + [pairs[0]], [pairs[0]], [pairs[0], pairs[0]], [],
             pairs + [.init(.text("x"), .null)],
         ] {
-            #expect(
+            expectEqual(
                 AssertionRefusal.reason {
                     _ = try verify(vector, object: CBORValue.map(bad).encoded)
-                }
-                    == .malformed
+                },
+                .malformed
             )
         }
     }
@@ -100,10 +110,14 @@ struct AssertionVectorTests {
         var object = try bytes(vector.assertionB64)
         for count in 0..<object.count {
             let part = Array(object[..<count])
-            #expect(AssertionRefusal.reason { _ = try verify(vector, object: part) } == .malformed)
+            expectEqual(
+                AssertionRefusal.reason { _ = try verify(vector, object: part) },
+                .malformed
+            )
         }
-        #expect(
-            AssertionRefusal.reason { _ = try verify(vector, object: object + [0]) } == .malformed
+        expectEqual(
+            AssertionRefusal.reason { _ = try verify(vector, object: object + [0]) },
+            .malformed
         )
         for index in object.indices {
             for bit in 0..<8 {

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Testing
 
 @testable import AppAttest
@@ -38,9 +39,9 @@ import Testing
     }
 
     @Test func `an object of a given root is accepted, of another refused`() throws {
-        #expect(reason { _ in } == nil)
+        expectEqual(reason { _ in }, nil)
         let object = authority.attestation(.init())
-        #expect(
+        expectEqual(
             AttestationRefusal.reason {
                 _ = try UnverifiedAttestation(bytes: object).verified(
                     clientDataHash: TestAuthority.Plan().clientDataHash.span,
@@ -49,65 +50,72 @@ import Testing
                     roots: [AppleRoots.appAttestation, TestAuthority().root],
                     at: TestAuthority.now
                 )
-            } == .certificateUntrusted
+            },
+            .certificateUntrusted
         )
     }
 
     @Test func `steps 5 to 9 each refuse what only they can see`() {
-        #expect(reason { $0.appID = "ABCDE12345.com.example.other" } == .appMismatch)
-        #expect(reason { $0.counter = [0, 0, 0, 1] } == .counterNotZero)
-        #expect(
-            reason { $0.aaguid = AttestationEnvironment.development.aaguid } == .environmentMismatch
+        expectEqual(reason { $0.appID = "ABCDE12345.com.example.other" }, .appMismatch)
+        expectEqual(reason { $0.counter = [0, 0, 0, 1] }, .counterNotZero)
+        expectEqual(
+            reason { $0.aaguid = AttestationEnvironment.development.aaguid },
+            .environmentMismatch
         )
-        #expect(reason { $0.aaguid = Array("appattestsandbox".utf8) } == .environmentMismatch)
-        #expect(reason { $0.credentialID = [UInt8](repeating: 7, count: 32) } == .keyIDMismatch)
+        expectEqual(reason { $0.aaguid = Array("appattestsandbox".utf8) }, .environmentMismatch)
+        expectEqual(reason { $0.credentialID = [UInt8](repeating: 7, count: 32) }, .keyIDMismatch)
         let other = AttestedAuthenticatorData.coseKey(of: P256PrivateKey().publicKey)
-        #expect(reason { $0.coseKey = other } == .keyIDMismatch)
-        #expect(reason { $0.credentialLength = [0, 31] } == .malformed)
+        expectEqual(reason { $0.coseKey = other }, .keyIDMismatch)
+        expectEqual(reason { $0.credentialLength = [0, 31] }, .malformed)
     }
 
     @Test func `the first step that fails is the one reported`() {
-        #expect(
+        expectEqual(
             reason {
                 $0.appID = "ABCDE12345.com.example.other"
                 $0.counter = [0, 0, 0, 1]
                 $0.clientDataHash = [9]
-            } == .nonceMismatch
+            },
+            .nonceMismatch
         )
-        #expect(
+        expectEqual(
             reason {
                 $0.counter = [0, 0, 0, 1]
                 $0.aaguid = []
                 $0.trailing = [UInt8](repeating: 0, count: 16)
-            } == .malformed
+            },
+            .malformed
         )
-        #expect(
+        expectEqual(
             reason {
                 $0.counter = [0, 0, 0, 1]
                 $0.aaguid = AttestationEnvironment.development.aaguid
-            } == .counterNotZero
+            },
+            .counterNotZero
         )
     }
 
     @Test func `the nonce is read in its one form only`() {
-        #expect(reason { $0.nonceTag = 2 } == .nonceMismatch)
-        #expect(reason { $0.nonce = [] } == .nonceMismatch)
+        expectEqual(reason { $0.nonceTag = 2 }, .nonceMismatch)
+        expectEqual(reason { $0.nonce = [] }, .nonceMismatch)
     }
 
     @Test func `flags decide nothing`() {
         for flags: UInt8 in [0x00, 0x40, 0x80, 0xC0, 0xFF] {
-            #expect(reason { $0.flags = flags } == nil)
-            #expect(
+            expectEqual(reason { $0.flags = flags }, nil)
+            expectEqual(
                 reason {
                     $0.flags = flags
                     $0.trailing = [0xA0]
-                } == nil
+                },
+                nil
             )
-            #expect(
+            expectEqual(
                 reason {
                     $0.flags = flags
                     $0.trailing = [0xA0, 0xA0]
-                } == .malformed
+                },
+                .malformed
             )
         }
     }
@@ -115,28 +123,31 @@ import Testing
     @Test func `the access control list counts where the platform or the app is macOS`() {
         let right = UnverifiedAttestation.macOSAccessControl
         let mac = [app(isMacOS: true)]
-        #expect(reason { $0.accessControl = [1] } == nil)
-        #expect(
+        expectEqual(reason { $0.accessControl = [1] }, nil)
+        expectEqual(
             reason {
                 $0.accessControl = [1]
                 $0.platform = "iphoneos"
-            } == nil
+            },
+            nil
         )
-        #expect(
+        expectEqual(
             reason {
                 $0.accessControl = [1]
                 $0.platform = "macosx"
-            } == .accessControlMismatch
+            },
+            .accessControlMismatch
         )
-        #expect(reason { $0.platform = "macosx" } == .accessControlMismatch)
-        #expect(
+        expectEqual(reason { $0.platform = "macosx" }, .accessControlMismatch)
+        expectEqual(
             reason {
                 $0.accessControl = right
                 $0.platform = "macosx"
-            } == nil
+            },
+            nil
         )
-        #expect(reason(apps: mac) { _ in } == .accessControlMismatch)
-        #expect(reason(apps: mac) { $0.accessControl = right } == nil)
+        expectEqual(reason(apps: mac) { _ in }, .accessControlMismatch)
+        expectEqual(reason(apps: mac) { $0.accessControl = right }, nil)
     }
 
     @Test func `each of several apps has its own conditions`() {
@@ -147,9 +158,9 @@ import Testing
             acceptsAbsentBundleVersion: true
         )
         let apps = [app(id: "A.one", builds: strict), app()]
-        #expect(reason(apps: apps) { _ in } == nil)
-        #expect(reason(apps: apps) { $0.appID = "A.one" } == .categoryRefused)
-        #expect(reason(apps: []) { _ in } == .appMismatch)
+        expectEqual(reason(apps: apps) { _ in }, nil)
+        expectEqual(reason(apps: apps) { $0.appID = "A.one" }, .categoryRefused)
+        expectEqual(reason(apps: []) { _ in }, .appMismatch)
     }
 
     @Test func `categories are little-endian, and versions compared as text`() {
@@ -166,33 +177,36 @@ import Testing
             acceptsAbsentBundleVersion: false
         )
         let apps = [app(builds: policy)]
-        #expect(reason(apps: apps) { $0.trailing = extensions([4, 0, 0, 0], "1.0") } == nil)
-        #expect(
-            reason(apps: apps) { $0.trailing = extensions([0, 0, 0, 4], "1.0") } == .categoryRefused
+        expectEqual(reason(apps: apps) { $0.trailing = extensions([4, 0, 0, 0], "1.0") }, nil)
+        expectEqual(
+            reason(apps: apps) { $0.trailing = extensions([0, 0, 0, 4], "1.0") },
+            .categoryRefused
         )
-        #expect(
-            reason(apps: apps) { $0.trailing = extensions([3, 0, 0, 0], "1.0") } == .categoryRefused
+        expectEqual(
+            reason(apps: apps) { $0.trailing = extensions([3, 0, 0, 0], "1.0") },
+            .categoryRefused
         )
-        #expect(
-            reason(apps: apps) { $0.trailing = extensions([2, 0, 0, 0], "1") } == .versionRefused
+        expectEqual(
+            reason(apps: apps) { $0.trailing = extensions([2, 0, 0, 0], "1") },
+            .versionRefused
         )
-        #expect(reason(apps: apps) { _ in } == .categoryRefused)
+        expectEqual(reason(apps: apps) { _ in }, .categoryRefused)
     }
 
     @Test func `an expired or a false intermediate is told from an unknown one`() {
         let expired = TestAuthority(intermediateNotAfter: TestAuthority.now.advanced(bySeconds: -1))
-        #expect(reason(authority: expired) { _ in } == .certificateExpired)
+        expectEqual(reason(authority: expired) { _ in }, .certificateExpired)
         let last = TestAuthority(intermediateNotAfter: TestAuthority.now)
-        #expect(reason(authority: last) { _ in } == nil)
+        expectEqual(reason(authority: last) { _ in }, nil)
         let noAuthority = TestAuthority(intermediateIsAuthority: false)
-        #expect(reason(authority: noAuthority) { _ in } == .certificateUntrusted)
-        #expect(reason { $0.criticalExtension = OID("1.2.3.4") } == .certificateUntrusted)
+        expectEqual(reason(authority: noAuthority) { _ in }, .certificateUntrusted)
+        expectEqual(reason { $0.criticalExtension = OID("1.2.3.4") }, .certificateUntrusted)
     }
 
     @Test func `fractions of the last second are within it`() {
         let end = TestAuthority.now.advanced(bySeconds: 3_600)
         let half = UnixTime(seconds: end.seconds, nanoseconds: 500_000_000)
-        #expect(reason(at: half) { _ in } == nil)
-        #expect(reason(at: end.advanced(bySeconds: 1)) { _ in } == .certificateExpired)
+        expectEqual(reason(at: half) { _ in }, nil)
+        expectEqual(reason(at: end.advanced(bySeconds: 1)) { _ in }, .certificateExpired)
     }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import TestSupport
 import Testing
 
@@ -13,23 +14,23 @@ struct AttestationVectorTests {
     ) throws {
         let verified = try AttestationCase(vector).verified()
         #expect(verified.publicKey.x963 == (try bytes(vector.publicKeyX963B64)))
-        #expect(verified.keyID.base64 == vector.keyId)
-        #expect(verified.environment.rawValue == vector.environment)
-        #expect(verified.app.id == vector.appId)
-        #expect(verified.details.osVersion == vector.osVersion)
-        #expect(verified.details.osBuild == vector.osBuild)
-        #expect(verified.details.platform == vector.platform)
-        #expect(verified.details.appID == vector.appId)
-        #expect(verified.details.commonName == Hex.text(verified.keyID.bytes))
+        expectEqual(verified.keyID.base64, vector.keyId)
+        expectEqual(verified.environment.rawValue, vector.environment)
+        expectEqual(verified.app.id, vector.appId)
+        expectEqual(verified.details.osVersion, vector.osVersion)
+        expectEqual(verified.details.osBuild, vector.osBuild)
+        expectEqual(verified.details.platform, vector.platform)
+        expectEqual(verified.details.appID, vector.appId)
+        expectEqual(verified.details.commonName, Hex.text(verified.keyID.bytes))
         #expect(verified.details.accessControl == (try vector.aclBlobB64.map(bytes)))
-        #expect(
-            verified.extensions.bundleVersion
-                == vector.authDataExtensions?["apple_bundle_version_01"]
+        expectEqual(
+            verified.extensions.bundleVersion,
+            vector.authDataExtensions?["apple_bundle_version_01"]
         )
         let category = vector.authDataExtensions?["apple_validation_category_01"]
-        #expect(
-            verified.extensions.validationCategory?.rawValue
-                == category.flatMap { Hex.decode($0) }.map { UInt32($0[0]) }
+        expectEqual(
+            verified.extensions.validationCategory?.rawValue,
+            category.flatMap { Hex.decode($0) }.map { UInt32($0[0]) }
         )
     }
 
@@ -38,10 +39,13 @@ struct AttestationVectorTests {
         let genuine = try AttestationCase(vector)
         let last = try moment(vector.leafNotAfter)
         let first = try moment(vector.leafNotBefore)
-        #expect(genuine.refusal { $0.time = last } == nil)
-        #expect(genuine.refusal { $0.time = last.advanced(bySeconds: 1) } == .certificateExpired)
-        #expect(genuine.refusal { $0.time = first } == nil)
-        #expect(genuine.refusal { $0.time = first.advanced(bySeconds: -1) } == .certificateExpired)
+        expectEqual(genuine.refusal { $0.time = last }, nil)
+        expectEqual(genuine.refusal { $0.time = last.advanced(bySeconds: 1) }, .certificateExpired)
+        expectEqual(genuine.refusal { $0.time = first }, nil)
+        expectEqual(
+            genuine.refusal { $0.time = first.advanced(bySeconds: -1) },
+            .certificateExpired
+        )
     }
 
     @Test(arguments: SharedVectors.attestations)
@@ -49,28 +53,26 @@ struct AttestationVectorTests {
         vector: AttestationVector
     ) throws {
         let genuine = try AttestationCase(vector)
-        #expect(genuine.refusal { $0.clientDataHash[0] ^= 1 } == .nonceMismatch)
-        #expect(genuine.refusal { $0.clientDataHash.removeLast() } == .nonceMismatch)
-        #expect(genuine.refusal { $0.clientDataHash = [] } == .nonceMismatch)
+        expectEqual(genuine.refusal { $0.clientDataHash[0] ^= 1 }, .nonceMismatch)
+        expectEqual(genuine.refusal { $0.clientDataHash.removeLast() }, .nonceMismatch)
+        expectEqual(genuine.refusal { $0.clientDataHash = [] }, .nonceMismatch)
         let other = KeyID(SHA256.digest(of: []))
-        #expect(genuine.refusal { $0.keyID = other } == .keyIDMismatch)
-        #expect(genuine.refusal { $0.appID += "x" } == .appMismatch)
+        expectEqual(genuine.refusal { $0.keyID = other }, .keyIDMismatch)
+        expectEqual(genuine.refusal { $0.appID += "x" }, .appMismatch)
         let otherEnvironments = Set(AttestationEnvironment.allCases)
             .subtracting(genuine.environments)
-        #expect(genuine.refusal { $0.environments = otherEnvironments } == .environmentMismatch)
-        #expect(genuine.refusal { $0.roots = [AppleRoots.rootG3] } == .certificateUntrusted)
-        #expect(genuine.refusal { $0.roots = [] } == .certificateUntrusted)
+        expectEqual(genuine.refusal { $0.environments = otherEnvironments }, .environmentMismatch)
+        expectEqual(genuine.refusal { $0.roots = [AppleRoots.rootG3] }, .certificateUntrusted)
+        expectEqual(genuine.refusal { $0.roots = [] }, .certificateUntrusted)
         // A receipt's root beside the right one does no harm.
-        #expect(
-            genuine.refusal { $0.roots.insert(AppleRoots.rootG3, at: 0) } == nil
-        )
+        expectEqual(genuine.refusal { $0.roots.insert(AppleRoots.rootG3, at: 0) }, nil)
     }
 
     @Test(arguments: SharedVectors.attestations)
     func `any byte of authData changed is refused`(vector: AttestationVector) throws {
         let genuine = try AttestationCase(vector)
         let parts = try AttestationParts(genuine.object)
-        #expect(parts.encoded == genuine.object)
+        expectEqual(parts.encoded, genuine.object)
         // A third of the bytes of each, and over all of them every byte.
         let first = parts.authData.reduce(0) { $0 &+ Int($1) } % 3
         for offset in stride(from: first, to: parts.authData.count, by: 3) {
@@ -105,12 +107,13 @@ struct AttestationVectorTests {
             ([[], parts.x5c[1]], .malformed),
         ]
         for (x5c, reason) in cases {
-            #expect(
+            expectEqual(
                 genuine.refusal { other in
                     var changed = parts
                     changed.x5c = x5c
                     other.object = changed.encoded
-                } == reason
+                },
+                reason
             )
         }
     }
@@ -125,16 +128,17 @@ struct AttestationVectorTests {
             in: attestation,
             challenge: try bytes(challenge)
         )
-        #expect(
-            mistake == (vector.clientDataHashFormedAs == "raw" ? .notHashed : ClientMistake.none)
+        expectEqual(
+            mistake,
+            vector.clientDataHashFormedAs == "raw" ? .notHashed : ClientMistake.none
         )
-        #expect(AttestationDiagnosis.mistake(in: attestation, challenge: [1, 2, 3]) == nil)
+        expectEqual(AttestationDiagnosis.mistake(in: attestation, challenge: [1, 2, 3]), nil)
     }
 
     @Test(arguments: SharedVectors.attestations)
     func `iPhones and Macs attest for one app that runs on both`(vector: AttestationVector) throws {
         let genuine = try AttestationCase(vector)
-        #expect(genuine.refusal { $0.isMacOS = true } == nil)
+        expectEqual(genuine.refusal { $0.isMacOS = true }, nil)
     }
 
     @Test(arguments: SharedVectors.attestations)
@@ -149,8 +153,9 @@ struct AttestationVectorTests {
             bundleVersions: nil,
             acceptsAbsentBundleVersion: true
         )
-        #expect(
-            genuine.refusal { $0.builds = needsCategory } == (isPresent ? nil : .categoryRefused)
+        expectEqual(
+            genuine.refusal { $0.builds = needsCategory },
+            isPresent ? nil : .categoryRefused
         )
         let needsVersion = BuildPolicy(
             categories: nil,
@@ -160,8 +165,9 @@ struct AttestationVectorTests {
         )
         // A beta of macOS 27 sent a category and no version.
         let hasVersion = vector.authDataExtensions?["apple_bundle_version_01"] != nil
-        #expect(
-            genuine.refusal { $0.builds = needsVersion } == (hasVersion ? nil : .versionRefused)
+        expectEqual(
+            genuine.refusal { $0.builds = needsVersion },
+            hasVersion ? nil : .versionRefused
         )
         let appStoreOnly = BuildPolicy(
             categories: [.appStore],
@@ -169,8 +175,9 @@ struct AttestationVectorTests {
             bundleVersions: ["0"],
             acceptsAbsentBundleVersion: true
         )
-        #expect(
-            genuine.refusal { $0.builds = appStoreOnly } == (isPresent ? .categoryRefused : nil)
+        expectEqual(
+            genuine.refusal { $0.builds = appStoreOnly },
+            isPresent ? .categoryRefused : nil
         )
     }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import AppAttestServer
 import Cryptography
+import Expectations
 import Foundation
 import SoftwareAuthenticator
 import Testing
@@ -44,7 +45,7 @@ import Testing
             challenge: challenge,
             now: Self.now
         )
-        #expect(record.publicKey == key.publicKey)
+        expectEqual(record.publicKey, key.publicKey)
         // The challenge is spent.
         #expect(throws: DeviceRegistry.Failure.challengeUnknown) {
             try registry.enrol(
@@ -85,7 +86,7 @@ import Testing
             clientDataHash: [1],
             at: UnixTime(Self.now)
         )
-        #expect(try registry.risk(of: Data(receipt), keyID: key.keyID.base64) == 3)
+        try expectEqual(registry.risk(of: Data(receipt), keyID: key.keyID.base64), 3)
     }
 
     @Test func `counters survive the documented server's store`() throws {

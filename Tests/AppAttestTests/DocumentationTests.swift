@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -77,7 +78,7 @@ import Testing
                 "-minimum-access-level", "public",
             ] + imported
         )
-        #expect(status == 0, "\(printed)")
+        expectEqual(status, 0, "\(printed)")
         return try Data(contentsOf: folder.appending(path: module + ".symbols.json"))
     }
 
@@ -109,7 +110,7 @@ import Testing
         let names = try FileManager.default.subpathsOfDirectory(atPath: sources.path)
         let targets = names.filter { $0.hasSuffix(".docc") }
             .map { $0.split(separator: "/").dropLast().joined(separator: "/") }
-        #expect(targets.sorted() == Self.documented)
+        expectEqual(targets.sorted(), Self.documented)
     }
 
     @Test(arguments: documented)
@@ -126,7 +127,7 @@ import Testing
                 "--fallback-display-name", module,
                 "--fallback-bundle-identifier", module, "--warnings-as-errors",
             ])
-            #expect(status == 0, "\(printed)")
+            expectEqual(status, 0, "\(printed)")
         }
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -9,16 +10,17 @@ import Testing
             #expect(throws: AttestationRefusal.self) {
                 try UnverifiedAttestation(bytes: [0xA0])
             } ?? AttestationRefusal(.nonceMismatch, "none was thrown")
-        #expect(
-            error.localizedDescription == "The bytes are not an App Attest attestation object."
+        expectEqual(
+            error.localizedDescription,
+            "The bytes are not an App Attest attestation object."
         )
         let localized = error as? any LocalizedError
-        #expect(localized?.failureReason == "not fmt, attStmt, authData")
-        #expect(localized?.recoverySuggestion?.contains("attestKey") == true)
-        #expect("\(error)" == "attestation-malformed: not fmt, attStmt, authData")
-        #expect(AttestationRefusal(.malformed, "a") == AttestationRefusal(.malformed, "b"))
+        expectEqual(localized?.failureReason, "not fmt, attStmt, authData")
+        expectEqual(localized?.recoverySuggestion?.contains("attestKey"), true)
+        expectEqual("\(error)", "attestation-malformed: not fmt, attStmt, authData")
+        expectEqual(AttestationRefusal(.malformed, "a"), AttestationRefusal(.malformed, "b"))
         #expect(AttestationRefusal(.malformed, "a") != AttestationRefusal(.appMismatch, "a"))
-        #expect(Set([ReceiptRefusal(.tooOld, "a"), ReceiptRefusal(.tooOld, "b")]).count == 1)
+        expectEqual(Set([ReceiptRefusal(.tooOld, "a"), ReceiptRefusal(.tooOld, "b")]).count, 1)
     }
 
     private func texts<Reason: RefusalReason>(of _: Reason.Type) -> [String] {
@@ -31,10 +33,10 @@ import Testing
             + texts(of: ReceiptRefusal.Reason.self)
         for text in texts {
             #expect(text.hasSuffix("."), "\(text)")
-            #expect(text.first?.isUppercase == true, "\(text)")
+            expectEqual(text.first?.isUppercase, true, "\(text)")
         }
-        #expect(Set(AssertionRefusal.Reason.allCases.map(\.summary)).count == 6)
-        #expect(Set(AttestationRefusal.Reason.allCases.map(\.summary)).count == 11)
-        #expect(Set(ReceiptRefusal.Reason.allCases.map(\.summary)).count == 11)
+        expectEqual(Set(AssertionRefusal.Reason.allCases.map(\.summary)).count, 6)
+        expectEqual(Set(AttestationRefusal.Reason.allCases.map(\.summary)).count, 11)
+        expectEqual(Set(ReceiptRefusal.Reason.allCases.map(\.summary)).count, 11)
     }
 }

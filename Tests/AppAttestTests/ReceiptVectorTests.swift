@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import TestSupport
 import Testing
 
@@ -21,22 +22,23 @@ struct ReceiptVectorTests {
         guard vector.checked.receipt.chainToAppleRootCaG3 else {
             // One byte of its signing certificate was altered: in 2026-01-14-mikedan37-dev when it
             // was published.
-            #expect(
-                ReceiptRefusal.reason { _ = try verified(freshness: nil) } == .certificateUntrusted
+            expectEqual(
+                ReceiptRefusal.reason { _ = try verified(freshness: nil) },
+                .certificateUntrusted
             )
             return
         }
         let now = try moment(vector.verifyAt)
         let fields = try verified(freshness: .init(now: now, secondsMax: 300)).fields
-        #expect(fields.kind == .attest)
-        #expect(fields.creationTime == now)
+        expectEqual(fields.kind, .attest)
+        expectEqual(fields.creationTime, now)
         #expect(fields.clientHash == (try bytes(vector.clientDataHashB64)))
-        #expect(fields.riskMetric == nil)
-        #expect(fields.expirationTime == now.advanced(bySeconds: 90 * 86_400))
+        expectEqual(fields.riskMetric, nil)
+        expectEqual(fields.expirationTime, now.advanced(bySeconds: 90 * 86_400))
         let late = UnverifiedReceipt.Freshness(now: now.advanced(bySeconds: 301), secondsMax: 300)
-        #expect(ReceiptRefusal.reason { _ = try verified(freshness: late) } == .tooOld)
+        expectEqual(ReceiptRefusal.reason { _ = try verified(freshness: late) }, .tooOld)
         let early = UnverifiedReceipt.Freshness(now: now.advanced(bySeconds: -301), secondsMax: 300)
-        #expect(ReceiptRefusal.reason { _ = try verified(freshness: early) } == .tooOld)
+        expectEqual(ReceiptRefusal.reason { _ = try verified(freshness: early) }, .tooOld)
     }
 
     @Test(arguments: SharedVectors.receipts)
@@ -49,9 +51,9 @@ struct ReceiptVectorTests {
             roots: [vector.receiptRoot],
             freshness: nil
         )
-        #expect(receipt.fields.kind.rawValue == vector.receiptType)
+        expectEqual(receipt.fields.kind.rawValue, vector.receiptType)
         #expect(receipt.fields.creationTime == (try moment(vector.creationTime)))
-        #expect(receipt.fields.riskMetric.map(String.init) == vector.riskMetric)
+        expectEqual(receipt.fields.riskMetric.map(String.init), vector.riskMetric)
         #expect(receipt.fields.notBefore == (try vector.notBefore.map(moment)))
         #expect(receipt.fields.expirationTime == (try moment(vector.expiration)))
     }
@@ -82,16 +84,16 @@ struct ReceiptVectorTests {
         }
         let before = created.advanced(bySeconds: -1)
         let good = try renewed(own, newerThan: before)
-        #expect(good.riskMetric.map(String.init) == vector.riskMetric)
+        expectEqual(good.riskMetric.map(String.init), vector.riskMetric)
         #expect(good.notBefore == (try vector.notBefore.map(moment)))
         #expect(good.expirationTime == (try moment(vector.expiration)))
-        #expect(try renewed(nil, newerThan: nil).riskMetric == good.riskMetric)
+        try expectEqual(renewed(nil, newerThan: nil).riskMetric, good.riskMetric)
         let other: AttestationEnvironment = own == .production ? .development : .production
-        #expect(
-            ReceiptRefusal.reason { _ = try renewed(other, newerThan: before) }
-                == .environmentMismatch
+        expectEqual(
+            ReceiptRefusal.reason { _ = try renewed(other, newerThan: before) },
+            .environmentMismatch
         )
-        #expect(ReceiptRefusal.reason { _ = try renewed(own, newerThan: created) } == .notNewer)
+        expectEqual(ReceiptRefusal.reason { _ = try renewed(own, newerThan: created) }, .notNewer)
     }
 
     @Test(arguments: SharedVectors.attestations)
@@ -109,7 +111,7 @@ struct ReceiptVectorTests {
                 exchange: .init(environment: nil, previousCreation: nil, freshness: nil)
             )
         }
-        #expect(reason == .kindMismatch)
+        expectEqual(reason, .kindMismatch)
     }
 
     @Test(arguments: SharedVectors.receipts)
@@ -126,10 +128,10 @@ struct ReceiptVectorTests {
                 _ = try receipt.verified(appIDs: [appID], key: key, roots: roots, freshness: nil)
             }
         }
-        #expect(reason("A.b", key, roots) == .appMismatch)
-        #expect(reason(vector.appId, P256PrivateKey().publicKey, roots) == .keyMismatch)
+        expectEqual(reason("A.b", key, roots), .appMismatch)
+        expectEqual(reason(vector.appId, P256PrivateKey().publicKey, roots), .keyMismatch)
         // Receipts do not chain to the root of attestations.
-        #expect(reason(vector.appId, key, [AppleRoots.appAttestation]) == .certificateUntrusted)
+        expectEqual(reason(vector.appId, key, [AppleRoots.appAttestation]), .certificateUntrusted)
     }
 
     @Test(arguments: SharedVectors.receipts.prefix(1))
@@ -148,9 +150,9 @@ struct ReceiptVectorTests {
             }
         }
         for count in 0..<object.count {
-            #expect(reason(Array(object[..<count])) == .malformed)
+            expectEqual(reason(Array(object[..<count])), .malformed)
         }
-        #expect(reason(object + [0]) == .malformed)
+        expectEqual(reason(object + [0]), .malformed)
         for index in stride(from: 0, to: object.count, by: 3) {
             object[index] ^= 1 << UInt8(index % 8)
             _ = reason(object)

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -20,7 +21,7 @@ import Testing
     @Test func `a record is read back as it was written, in texts that people can read`() throws {
         let verified = try AttestationCase(AppleSamples.year2026).verified()
         let record = verified.record
-        #expect(try again(record) == record)
+        try expectEqual(again(record), record)
         let json = try JSONSerialization.jsonObject(with: encoder.encode(record))
         let members = try #require(json as? [String: Any])
         #expect(members["key_id"] as? String == AppleSamples.year2026.keyID)
@@ -28,35 +29,35 @@ import Testing
         #expect(members["app_id"] as? String == AppleSamples.year2026.appID)
         #expect(members["environment"] as? String == "production")
         let receipt = try #require(members["receipt"] as? String)
-        #expect(Data(base64Encoded: receipt) == Data(verified.receipt))
+        expectEqual(Data(base64Encoded: receipt), Data(verified.receipt))
         let key = try #require(members["public_key"] as? String)
-        #expect(Data(base64Encoded: key) == Data(verified.publicKey.x963))
+        expectEqual(Data(base64Encoded: key), Data(verified.publicKey.x963))
     }
 
     @Test func `what a device and its certificate say is read back`() throws {
         let verified = try AttestationCase(AppleSamples.year2026).verified()
         #expect(verified.details.accessControl != nil)
-        #expect(try again(verified.details) == verified.details)
-        #expect(try again(verified.extensions) == verified.extensions)
+        try expectEqual(again(verified.details), verified.details)
+        try expectEqual(again(verified.extensions), verified.extensions)
         let extensions = AuthenticatorExtensions(
             validationCategory: .developerID,
             codeDirectoryHash: [1, 2, 3],
             codeDirectoryHashType: [2]
         )
-        #expect(try again(extensions) == extensions)
-        #expect(try again(AuthenticatorExtensions.none) == .none)
-        #expect(try again(verified.app.hash) == verified.app.hash)
-        #expect(try again(BuildPolicy.any) == .any)
+        try expectEqual(again(extensions), extensions)
+        try expectEqual(again(AuthenticatorExtensions.none), .none)
+        try expectEqual(again(verified.app.hash), verified.app.hash)
+        try expectEqual(again(BuildPolicy.any), .any)
     }
 
     @Test func `a receipt's fields are read back, with the certificate`() throws {
         let object = try AttestationCase(AppleSamples.year2024).verified().receipt
         let fields = try UnverifiedReceipt(bytes: object).fields
         let read = try again(fields)
-        #expect(read.certificate.der == fields.certificate.der)
-        #expect(try encoder.encode(read) == encoder.encode(fields))
-        #expect(read.creationTime == fields.creationTime)
-        #expect(read.token == fields.token)
+        expectEqual(read.certificate.der, fields.certificate.der)
+        try expectEqual(encoder.encode(read), encoder.encode(fields))
+        expectEqual(read.creationTime, fields.creationTime)
+        expectEqual(read.token, fields.token)
     }
 
     @Test func `a proof can be written, and not be read`() throws {
@@ -89,14 +90,14 @@ import Testing
 
     @Test func `moments go to Date and back`() throws {
         let time = try moment("2026-04-20T10:00:00.25Z")
-        #expect(UnixTime(time.date) == time)
-        #expect(try again(time) == time)
-        #expect(UnixTime(Date(timeIntervalSince1970: -0.25)).nanoseconds == 750_000_000)
-        #expect(UnixTime(Date(timeIntervalSince1970: -0.25)).seconds == -1)
-        #expect(UnixTime(.distantFuture).iso8601 == "4001-01-01T00:00:00Z")
-        #expect(UnixTime(Date(timeIntervalSince1970: .infinity)).seconds == .max)
-        #expect(UnixTime(Date(timeIntervalSince1970: -.infinity)).seconds == .min)
-        #expect(UnixTime(Date(timeIntervalSince1970: .nan)).seconds == .min)
+        expectEqual(UnixTime(time.date), time)
+        try expectEqual(again(time), time)
+        expectEqual(UnixTime(Date(timeIntervalSince1970: -0.25)).nanoseconds, 750_000_000)
+        expectEqual(UnixTime(Date(timeIntervalSince1970: -0.25)).seconds, -1)
+        expectEqual(UnixTime(.distantFuture).iso8601, "4001-01-01T00:00:00Z")
+        expectEqual(UnixTime(Date(timeIntervalSince1970: .infinity)).seconds, .max)
+        expectEqual(UnixTime(Date(timeIntervalSince1970: -.infinity)).seconds, .min)
+        expectEqual(UnixTime(Date(timeIntervalSince1970: .nan)).seconds, .min)
     }
 
     @Test func `objects and hashes go in as Data`() throws {
@@ -110,7 +111,7 @@ import Testing
             roots: [AppleRoots.appAttestation],
             at: genuine.time
         )
-        #expect(P256PublicKey(x963: Data(verified.publicKey.x963)) == verified.publicKey)
+        expectEqual(P256PublicKey(x963: Data(verified.publicKey.x963)), verified.publicKey)
         // This app hands over the challenge itself; most hash it.
         #expect(throws: AttestationRefusal(.nonceMismatch, "")) {
             try UnverifiedAttestation(bytes: object).verified(
@@ -121,11 +122,12 @@ import Testing
                 at: genuine.time
             )
         }
-        #expect(
-            try UnverifiedReceipt(bytes: Data(verified.receipt)).fields.appID == sample.appID
+        try expectEqual(UnverifiedReceipt(bytes: Data(verified.receipt)).fields.appID, sample.appID)
+        try expectEqual(
+            X509Certificate(der: Data(AppleRoots.rootG3.der)).pem,
+            AppleRoots.rootG3.pem
         )
-        #expect(try X509Certificate(der: Data(AppleRoots.rootG3.der)).pem == AppleRoots.rootG3.pem)
-        #expect(AppIDHash(bytes: Data(verified.app.hash.bytes)) == verified.app.hash)
-        #expect(AppIDHash(bytes: Data([1])) == nil)
+        expectEqual(AppIDHash(bytes: Data(verified.app.hash.bytes)), verified.app.hash)
+        expectEqual(AppIDHash(bytes: Data([1])), nil)
     }
 }

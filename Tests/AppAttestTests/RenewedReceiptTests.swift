@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import SoftwareAuthenticator
 import Testing
 
@@ -58,12 +59,12 @@ import Testing
 
     @Test func `a renewed receipt is accepted with its period and its metric`() throws {
         let receipt = try renewed(made([:]))
-        #expect(receipt.riskMetric == 3)
-        #expect(receipt.notBefore == Self.now.advanced(bySeconds: 86_400))
-        #expect(receipt.expirationTime == Self.now.advanced(bySeconds: 90 * 86_400))
-        #expect(receipt.receipt.fields.kind == .receipt)
+        expectEqual(receipt.riskMetric, 3)
+        expectEqual(receipt.notBefore, Self.now.advanced(bySeconds: 86_400))
+        expectEqual(receipt.expirationTime, Self.now.advanced(bySeconds: 90 * 86_400))
+        expectEqual(receipt.receipt.fields.kind, .receipt)
         // When it is not known which was sent, any is newer.
-        #expect(try renewed(made([:]), previous: nil).riskMetric == 3)
+        try expectEqual(renewed(made([:]), previous: nil).riskMetric, 3)
     }
 
     @Test(arguments: ReceiptDamage.allCases)
@@ -74,19 +75,19 @@ import Testing
             at: Self.now,
             damage: damage
         )
-        #expect(ReceiptRefusal.reason { _ = try renewed(bytes) } == damage.refusal)
+        expectEqual(ReceiptRefusal.reason { _ = try renewed(bytes) }, damage.refusal)
     }
 
     @Test func `an attestation's receipt is no renewed one`() {
-        #expect(reason([6: "ATTEST"]) == .kindMismatch)
+        expectEqual(reason([6: "ATTEST"]), .kindMismatch)
         let attest = key.receipt(.attest, clientDataHash: Self.hash, at: Self.now)
-        #expect(ReceiptRefusal.reason { _ = try renewed(attest) } == .kindMismatch)
+        expectEqual(ReceiptRefusal.reason { _ = try renewed(attest) }, .kindMismatch)
     }
 
     @Test func `a receipt of the other environment, or of none, is refused`() {
-        #expect(reason([7: "sandbox"]) == .environmentMismatch)
-        #expect(reason([7: "Production"]) == .environmentMismatch)
-        #expect(reason([7: String?.none]) == .environmentMismatch)
+        expectEqual(reason([7: "sandbox"]), .environmentMismatch)
+        expectEqual(reason([7: "Production"]), .environmentMismatch)
+        expectEqual(reason([7: String?.none]), .environmentMismatch)
     }
 
     @Test func `a receipt that is not newer than the one that was sent is refused`() {
@@ -95,7 +96,7 @@ import Testing
         ] {
             let previous = Self.now.advanced(bySeconds: Int64(seconds))
             let reason = ReceiptRefusal.reason { _ = try renewed(made([:]), previous: previous) }
-            #expect(reason == expected, "\(seconds)")
+            expectEqual(reason, expected, "\(seconds)")
         }
     }
 
@@ -103,14 +104,14 @@ import Testing
         let good: [[UInt32: String?]] = [
             [19: Self.days(0)], [19: Self.days(30)], [21: Self.days(1, 1)], [21: Self.days(400)],
         ]
-        for fields in good { #expect(reason(fields) == nil, "\(fields)") }
+        for fields in good { expectEqual(reason(fields), nil, "\(fields)") }
         let bad: [[UInt32: String?]] = [
             [19: String?.none], [21: String?.none], [19: String?.none, 21: String?.none],
             [19: Self.days(0, -1)], [19: Self.days(30, 1)], [21: Self.days(1)],
             [21: Self.days(0)], [21: Self.days(-90)], [21: Self.days(400, 1)],
             [19: Self.days(9), 21: Self.days(9)], [21: "9999-12-31T23:59:59Z"],
         ]
-        for fields in bad { #expect(reason(fields) == .periodImplausible, "\(fields)") }
+        for fields in bad { expectEqual(reason(fields), .periodImplausible, "\(fields)") }
     }
 
     @Test func `a receipt that has ended already is refused though its creation may be recent`() {
@@ -120,7 +121,7 @@ import Testing
         let reason = ReceiptRefusal.reason {
             _ = try renewed(made, previous: before, secondsMax: 9 * 86_400)
         }
-        #expect(reason == .periodImplausible)
+        expectEqual(reason, .periodImplausible)
     }
 
     @Test func `an absent or absurd metric is unknown, and the receipt good`() throws {
@@ -128,7 +129,7 @@ import Testing
             ("0", 0), ("15", 15), ("1000000", 1_000_000), ("1000001", nil), ("4294967296", nil),
             ("-3", nil), ("", nil), (nil, nil),
         ] as [(String?, UInt32?)] {
-            #expect(try renewed(made([17: text])).riskMetric == metric, "\(text ?? "absent")")
+            try expectEqual(renewed(made([17: text])).riskMetric, metric, "\(text ?? "absent")")
         }
     }
 }

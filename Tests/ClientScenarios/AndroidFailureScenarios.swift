@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -9,21 +10,21 @@ extension ClientScenarios.Android {
         defer { stand.end() }
         try stand.phone("broken")
         try stand.start("broken")
-        #expect(try stand.get() == "401 held")
+        try expectEqual(stand.get(), "401 held")
         try stand.app.tell("later 10")
-        #expect(try stand.get() == "401 unsupported")
+        try expectEqual(stand.get(), "401 unsupported")
         let requests = stand.gateway.requests("/v1/orders")
-        #expect(requests.map { $0.head.value("app-attest-unsupported") } == [nil, "1"])
+        expectEqual(requests.map { $0.head.value("app-attest-unsupported") }, [nil, "1"])
         #expect(!requests.contains { $0.head.has("app-attest-assertion") })
         try stand.phone("")
         try stand.app.tell("later 10")
-        #expect(try stand.get() == "200 proven")
+        try expectEqual(stand.get(), "200 proven")
         try stand.app.tell("lose")
-        #expect(try stand.get() == "200 proven")
-        #expect(stand.gateway.requests("keys").count == 2)
-        #expect(try stand.app.tell("keys") == "1")
+        try expectEqual(stand.get(), "200 proven")
+        expectEqual(stand.gateway.requests("keys").count, 2)
+        try expectEqual(stand.app.tell("keys"), "1")
         try stand.start("no/folder")
-        #expect(try stand.get() == "401 record-unwritable")
+        try expectEqual(stand.get(), "401 record-unwritable")
     }
 
     @Test func `a phone that fails says so while it tries again, too`() throws {
@@ -31,30 +32,30 @@ extension ClientScenarios.Android {
         defer { stand.end() }
         try stand.phone("broken")
         try stand.start("record", "hasty")
-        #expect(try stand.get() == "401 held")
+        try expectEqual(stand.get(), "401 held")
         try stand.app.tell("later 10")
-        #expect(try stand.get() == "401 unsupported")
+        try expectEqual(stand.get(), "401 unsupported")
         // One of them tries, for longer than the other one waits.
         try stand.phone("broken slow")
         try stand.app.tell("later 10")
-        #expect(try stand.app.tell("crowd 2 /v1/orders") == "401 unsupported x2")
+        try expectEqual(stand.app.tell("crowd 2 /v1/orders"), "401 unsupported x2")
     }
 
     @Test func `a key with which the keystore signs nothing is replaced, once in a day`() throws {
         let stand = try Stand()
         defer { stand.end() }
         try stand.start()
-        #expect(try stand.get() == "200 proven")
+        try expectEqual(stand.get(), "200 proven")
         try stand.app.tell("spoil")
         // Three tries each.
-        for _ in 0..<3 { #expect(try stand.get() == "401 key-failed") }
-        #expect(try stand.get() == "200 proven")
-        #expect(stand.gateway.requests("keys").count == 2)
+        for _ in 0..<3 { try expectEqual(stand.get(), "401 key-failed") }
+        try expectEqual(stand.get(), "200 proven")
+        expectEqual(stand.gateway.requests("keys").count, 2)
         try stand.app.tell("spoil")
-        for _ in 0..<5 { #expect(try stand.get() == "401 key-failed") }
+        for _ in 0..<5 { try expectEqual(stand.get(), "401 key-failed") }
         #expect(stand.gateway.requests("keys").isEmpty)
         try stand.app.tell("later 90000")
-        #expect(try stand.get() == "200 proven")
+        try expectEqual(stand.get(), "200 proven")
     }
 
     @Test func `a key that many requests find lost is lost once`() throws {
@@ -64,17 +65,17 @@ extension ClientScenarios.Android {
         try stand.start()
         // The first one of a day is replaced at once.
         stand.gateway.refuse("/v1/orders", lost)
-        #expect(try stand.get() == "200 proven")
+        try expectEqual(stand.get(), "200 proven")
         try stand.app.tell("log")
         stand.gateway.gather("/v1/orders", 8)
         stand.gateway.refuse("/v1/orders", lost, times: 8)
         try stand.app.tell("crowd 8 /v1/orders")
         let log = try stand.app.tell("log")
-        #expect(log.components(separatedBy: "enrolment held for").count == 2)
+        expectEqual(log.components(separatedBy: "enrolment held for").count, 2)
         // The delay after one failure is two seconds at most.
         try stand.app.tell("later 3")
-        #expect(try stand.get() == "200 proven")
-        #expect(stand.gateway.requests("keys").count == 3)
+        try expectEqual(stand.get(), "200 proven")
+        expectEqual(stand.gateway.requests("keys").count, 3)
     }
 
     @Test func `a record that can't be written ends an enrolment whose key is lost`() throws {
@@ -82,15 +83,15 @@ extension ClientScenarios.Android {
         defer { stand.end() }
         stand.gateway.refuse("keys", .init(status: 503, reason: "lost"))
         try stand.start()
-        #expect(try stand.get() == "401 held")
+        try expectEqual(stand.get(), "401 held")
         // Where the next record would be written.
         let next = stand.folder.appending(path: "record.new")
         try FileManager.default.createDirectory(at: next, withIntermediateDirectories: false)
         try stand.app.tell("later 5")
         stand.gateway.refuse("keys", .init(reason: "nonce-mismatch", next: "enrol"))
-        #expect(try stand.get() == "401 record-unwritable")
-        #expect(stand.gateway.requests("keys").count == 2)
+        try expectEqual(stand.get(), "401 record-unwritable")
+        expectEqual(stand.gateway.requests("keys").count, 2)
         try FileManager.default.removeItem(at: next)
-        #expect(try stand.get() == "200 proven")
+        try expectEqual(stand.get(), "200 proven")
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -20,9 +21,9 @@ extension ClientScenarios {
             let stand = try ClientStand(app: ", platform: macos", device: device)
             defer { stand.end() }
             let app = try stand.app()
-            #expect(try await app.send(stand.request("GET", "/orders/1")).statusCode == 200)
-            #expect(stand.verdicts == ["pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            try await expectEqual(app.send(stand.request("GET", "/orders/1")).statusCode, 200)
+            expectEqual(stand.verdicts, ["pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// The receipts of software were empty.
@@ -32,9 +33,9 @@ extension ClientScenarios {
             let stand = try ClientStand(app: ", receipt: required")
             defer { stand.end() }
             let app = try stand.app()
-            #expect(try await app.send(stand.request("GET", "/orders/1")).statusCode == 200)
-            #expect(stand.statuses(ClientStand.keys) == [201])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            try await expectEqual(app.send(stand.request("GET", "/orders/1")).statusCode, 200)
+            expectEqual(stand.statuses(ClientStand.keys), [201])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test(arguments: ["strict", "{ window: 64 }"])
@@ -50,20 +51,20 @@ extension ClientScenarios {
             let plan = try SigningPlan(json: stand.gateway.plan())
             let app = try stand.app { $0.plan = plan }
             let request = try stand.request("GET", "/orders/1")
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             let latch = Latch()
             stand.service.next(.generateAssertion, .wait(latch))
             async let held = app.send(request)
             await latch.awaitArrivals(1)
             stand.clock.advance(by: 10.1)
             let answer = try await held
-            #expect(answer.proof == .none(.serviceFailed(.serverUnavailable)))
+            expectEqual(answer.proof, .none(.serviceFailed(.serverUnavailable)))
             #expect((answer.statusCode, answer.attempts) == (403, 1))
             // Others go on, also when it signs at last.
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             latch.open()
-            #expect(try await app.send(request).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            try await expectEqual(app.send(request).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// A preflight was answered 401, so that no page could send a request at all.
@@ -92,15 +93,15 @@ extension ClientScenarios {
             let plain = URLSession(configuration: .ephemeral)
             defer { plain.finishTasksAndInvalidate() }
             let allowed = try await plain.data(for: preflight).1 as? HTTPURLResponse
-            #expect(allowed?.statusCode == 204)
+            expectEqual(allowed?.statusCode, 204)
             let name = "Access-Control-Allow-Origin"
-            #expect(allowed?.value(forHTTPHeaderField: name) == "https://shop.example")
+            expectEqual(allowed?.value(forHTTPHeaderField: name), "https://shop.example")
             // It asks for no key.
-            #expect(stand.cost == Cost(keys: 0, attestations: 0))
-            #expect(try await app.send(order).statusCode == 204)
-            #expect(stand.told("Reason").first == "preflight")
-            #expect(stand.verdicts == ["refuse", "pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.cost, Cost(keys: 0, attestations: 0))
+            try await expectEqual(app.send(order).statusCode, 204)
+            expectEqual(stand.told("Reason").first, "preflight")
+            expectEqual(stand.verdicts, ["refuse", "pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
     }
 }

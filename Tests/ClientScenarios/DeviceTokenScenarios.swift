@@ -1,5 +1,6 @@
 import AppleStandIn
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -18,20 +19,20 @@ extension ClientScenarios {
             let request = try stand.stand.request("POST", "/trial", "please")
             let first = try await stand.app().send(request)
             #expect((first.statusCode, first.attempts, first.deviceToken) == (200, 1, .sent))
-            #expect(stand.stand.told("Device-Bits") == ["bit0=0, bit1=0"])
-            #expect(stand.stand.told("Device-Token") == ["none"])
+            expectEqual(stand.stand.told("Device-Bits"), ["bit0=0, bit1=0"])
+            expectEqual(stand.stand.told("Device-Token"), ["none"])
             #expect(stand.awaitBit0())
 
             // The app is deleted and installed anew: another key, the same device.
             stand.stand.store = MemoryEnrolmentStore()
             let second = try await stand.app().send(request)
             #expect((second.statusCode, second.attempts, second.deviceToken) == (403, 1, .sent))
-            #expect(second.refusal == GatewayRefusal(reason: "device-flagged", next: .none))
-            #expect(stand.stand.origin.requests.count == 1)
-            #expect(stand.stand.cost == Cost(keys: 2, attestations: 2))
+            expectEqual(second.refusal, GatewayRefusal(reason: "device-flagged", next: .none))
+            expectEqual(stand.stand.origin.requests.count, 1)
+            expectEqual(stand.stand.cost, Cost(keys: 2, attestations: 2))
 
             let tablet = SoftwareDeviceTokenService(device: "tablet")
-            #expect(try await stand.app(tablet).send(request).statusCode == 200)
+            try await expectEqual(stand.app(tablet).send(request).statusCode, 200)
         }
 
         @Test(arguments: ["/trial", "/chat"])
@@ -49,8 +50,8 @@ extension ClientScenarios {
                 statuses.append(answer.statusCode)
                 if path == "/trial" { #expect(stand.awaitBit0()) }
             }
-            #expect(statuses == (path == "/trial" ? [200, 403, 403] : [200, 200, 200]))
-            #expect(Set(tokens.tokens).count == 3)
+            expectEqual(statuses, path == "/trial" ? [200, 403, 403] : [200, 200, 200])
+            expectEqual(Set(tokens.tokens).count, 3)
             #expect(stand.apple.calls.of(.queryBits).count >= 3)
         }
 
@@ -75,12 +76,12 @@ extension ClientScenarios {
             }
             let request = try stand.stand.request("POST", path, "please")
             let first = try await app.send(request)
-            #expect((first.statusCode, first.attempts) == (200, path == "/trial" ? 2 : 1))
+            #expect((first.statusCode, first.attempts) == ((200, path == "/trial" ? 2 : 1)))
             if path == "/watched" {
-                #expect(try await app.send(request).deviceToken == .sent)
-                #expect(stand.stand.told("Reason").sorted() == ["device-token-missing", "none"])
+                try await expectEqual(app.send(request).deviceToken, .sent)
+                expectEqual(stand.stand.told("Reason").sorted(), ["device-token-missing", "none"])
             }
-            #expect(stand.stand.verdicts.last == "pass")
+            expectEqual(stand.stand.verdicts.last, "pass")
         }
 
         @Test func `a device that makes no token gets the documented error`() async throws {
@@ -92,10 +93,10 @@ extension ClientScenarios {
             let answer = try await app.send(stand.stand.request("POST", "/trial", "please"))
             #expect((answer.statusCode, answer.attempts) == (400, 1))
             let refusal = GatewayRefusal(reason: "device-token-missing", next: .fixClient)
-            #expect(answer.refusal == refusal)
-            #expect(answer.deviceToken == .failed(.serverUnavailable))
+            expectEqual(answer.refusal, refusal)
+            expectEqual(answer.deviceToken, .failed(.serverUnavailable))
             #expect(stand.stand.origin.requests.isEmpty)
-            #expect(stand.apple.calls.count == 0)
+            expectEqual(stand.apple.calls.count, 0)
         }
 
         @Test func `a token that Apple does not take is refused, and not tried again`()
@@ -108,8 +109,8 @@ extension ClientScenarios {
             let app = try stand.app(tokens)
             let answer = try await app.send(stand.stand.request("POST", "/trial", "please"))
             #expect((answer.statusCode, answer.attempts, answer.deviceToken) == (400, 1, .sent))
-            #expect(answer.refusal?.reason == "device-token-malformed")
-            #expect(tokens.calls == 1)
+            expectEqual(answer.refusal?.reason, "device-token-malformed")
+            expectEqual(tokens.calls, 1)
         }
 
         @Test func `a token of an earlier request is made anew as often as a request is sent`()
@@ -121,10 +122,10 @@ extension ClientScenarios {
             tokens.always(.bring(SoftwareDeviceTokenService(device: "phone").generateToken()))
             let app = try stand.app(tokens)
             let request = try stand.stand.request("POST", "/chat", "please")
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             let again = try await app.send(request)
             #expect((again.statusCode, again.attempts) == (400, 3))
-            #expect(again.refusal?.reason == "device-token-used")
+            expectEqual(again.refusal?.reason, "device-token-used")
         }
 
         @Test func `while Apple tells nothing a request is sent later, with a new token`()
@@ -138,7 +139,7 @@ extension ClientScenarios {
             let request = try stand.stand.request("POST", "/trial", "please")
             let answer = try await app.send(request)
             #expect((answer.statusCode, answer.attempts) == (200, 2))
-            #expect(Set(tokens.tokens).count == 2)
+            expectEqual(Set(tokens.tokens).count, 2)
         }
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -20,8 +21,8 @@ extension ClientScenarios {
             let app = try stand.app()
             let answers = try await app.sendAtOnce(200, stand.request("GET", "/orders/1"))
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
-            #expect(stand.verdicts == Array(repeating: "pass", count: 200))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
+            expectEqual(stand.verdicts, Array(repeating: "pass", count: 200))
         }
 
         @Test func `a gateway that lost its store costs one key more, not one for each request`()
@@ -31,21 +32,21 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try stand.app()
             let request = try stand.request("GET", "/orders/1")
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             try stand.gateway.restart(wipingStore: true)
             let answers = try await app.sendAtOnce(50, request)
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
 
         @Test func `an app that lost its store costs one key more`() async throws {
             let stand = try ClientStand()
             defer { stand.end() }
             let request = try stand.request("GET", "/orders/1")
-            #expect(try await stand.app().send(request).statusCode == 200)
+            try await expectEqual(stand.app().send(request).statusCode, 200)
             stand.store = MemoryEnrolmentStore()
-            #expect(try await stand.app().send(request).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            try await expectEqual(stand.app().send(request).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
 
         /// Keychain items survive an uninstall and a restore; keys do not. The sample never caught
@@ -54,12 +55,12 @@ extension ClientScenarios {
             let stand = try ClientStand()
             defer { stand.end() }
             let request = try stand.request("GET", "/orders/1")
-            #expect(try await stand.app().send(request).statusCode == 200)
+            try await expectEqual(stand.app().send(request).statusCode, 200)
             stand.service.loseKeys()
             let app = try stand.app()
             let answers = try await app.sendAtOnce(20, request)
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
 
         @Test func `serverUnavailable is retried later with the same key and the same hash`()
@@ -80,15 +81,15 @@ extension ClientScenarios {
                     Issue.record("\(answer.proof)")
                     return
                 }
-                #expect(hold.cause == .appleUnavailable)
+                expectEqual(hold.cause, .appleUnavailable)
                 // Nothing is asked before the time has come, however many requests are sent.
                 _ = try await app.sendAtOnce(10, request)
-                #expect(stand.cost == Cost(keys: 1, attestations: count))
+                expectEqual(stand.cost, Cost(keys: 1, attestations: count))
                 stand.clock.advance(to: hold.until)
             }
-            #expect(try await app.send(request).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 1, attestations: 3))
-            #expect(Set(stand.service.attested).count == 1)
+            try await expectEqual(app.send(request).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 3))
+            expectEqual(Set(stand.service.attested).count, 1)
         }
 
         @Test func `an attestation whose way to the gateway failed is sent again, not made again`()
@@ -105,12 +106,12 @@ extension ClientScenarios {
                     Issue.record("enrolled without an answer")
                     return
                 }
-                #expect(hold.cause == .gatewayUnavailable)
+                expectEqual(hold.cause, .gatewayUnavailable)
                 stand.clock.advance(to: hold.until)
             }
-            #expect(try await app.send(request).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
-            #expect(stand.transport.exchanges(ClientStand.keys).map(\.status) == [201, 200])
+            try await expectEqual(app.send(request).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
+            expectEqual(stand.transport.exchanges(ClientStand.keys).map(\.status), [201, 200])
         }
 
         @Test func `no more keys are attested in a day than the cap allows`() async throws {
@@ -130,11 +131,11 @@ extension ClientScenarios {
                     stand.clock.advance(to: hold.until)
                 }
             }
-            #expect(last?.cause == .dailyCap)
-            #expect(stand.cost == Cost(keys: 3, attestations: 3))
+            expectEqual(last?.cause, .dailyCap)
+            expectEqual(stand.cost, Cost(keys: 3, attestations: 3))
             stand.clock.advance(by: 86_400)
-            #expect(try await app.send(request).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 4, attestations: 4))
+            try await expectEqual(app.send(request).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 4, attestations: 4))
         }
 
         @Test func `a service that does not answer holds no request longer than it may`()
@@ -150,17 +151,17 @@ extension ClientScenarios {
             }
             let request = try stand.request("GET", "/open/1")
             // A route that asks for nothing does not wait at all.
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             let order = try stand.request("GET", "/orders/1")
             async let first = app.send(order)
             await latch.awaitArrivals(1)
             stand.clock.advance(by: 10.1)
             let answer = try await first
-            #expect(answer.proof == .none(.enrolling))
-            #expect(answer.statusCode == 401)
+            expectEqual(answer.proof, .none(.enrolling))
+            expectEqual(answer.statusCode, 401)
             latch.open()
-            #expect(try await app.send(stand.request("GET", "/orders/1")).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            try await expectEqual(app.send(stand.request("GET", "/orders/1")).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -20,8 +21,8 @@ extension ClientScenarios {
             )
             defer { stand.end() }
             let request = try stand.request("GET", "/orders/1")
-            #expect(try await stand.app().send(request).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            try await expectEqual(stand.app().send(request).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
             // Five more installs on the same device.
             for count in 2...6 {
                 stand.store = MemoryEnrolmentStore()
@@ -30,12 +31,12 @@ extension ClientScenarios {
                     // A second has passed meanwhile: this one was admitted.
                     continue
                 }
-                #expect(hold.cause == .throttled)
+                expectEqual(hold.cause, .throttled)
                 #expect(hold.until > stand.clock.now)
-                #expect(stand.service.counts.keysMade == count)
+                expectEqual(stand.service.counts.keysMade, count)
             }
             let admitted = stand.transport.exchanges(ClientStand.keys).count
-            #expect(stand.service.counts.attestationsRequested == admitted)
+            expectEqual(stand.service.counts.attestationsRequested, admitted)
             #expect(admitted < 6)
         }
 
@@ -58,13 +59,13 @@ extension ClientScenarios {
             let app = try stand.app()
             for _ in 0..<8 {
                 let answer = try await app.send(stand.request("GET", "/orders/public"))
-                #expect(answer.statusCode == 200)
-                #expect(answer.attempts == 1)
-                #expect(answer.response.value(forHTTPHeaderField: "App-Attest-Challenge") == nil)
+                expectEqual(answer.statusCode, 200)
+                expectEqual(answer.attempts, 1)
+                expectEqual(answer.response.value(forHTTPHeaderField: "App-Attest-Challenge"), nil)
             }
             let answer = try await app.send(stand.request("GET", "/orders/1"))
             #expect(answer.response.value(forHTTPHeaderField: "App-Attest-Challenge") != nil)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
     }
 }

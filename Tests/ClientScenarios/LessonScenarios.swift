@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -43,15 +44,15 @@ extension ClientScenarios {
                 try stand.startOver(isFrozen: false)
                 let app = try stand.app { $0.defaultRequirement = nil }
                 let first = try await app.send(order(stand, path))
-                #expect(first.statusCode == 200, "\(path)")
-                #expect(first.attempts == (path == "open" ? 1 : 2), "\(path)")
+                expectEqual(first.statusCode, 200, "\(path)")
+                expectEqual(first.attempts, path == "open" ? 1 : 2, "\(path)")
                 let second = try await app.send(order(stand, path))
-                #expect(second.statusCode == 200, "\(path)")
-                #expect(second.attempts == 1, "\(path)")
+                expectEqual(second.statusCode, 200, "\(path)")
+                expectEqual(second.attempts, 1, "\(path)")
                 let verdict = path == "open" ? "none" : "pass"
-                #expect(stand.verdicts == [verdict, verdict], "\(path)")
+                expectEqual(stand.verdicts, [verdict, verdict], "\(path)")
                 let cost = path == "open" ? 0 : 1
-                #expect(stand.cost == Cost(keys: cost, attestations: cost), "\(path)")
+                expectEqual(stand.cost, Cost(keys: cost, attestations: cost), "\(path)")
             }
         }
 
@@ -66,9 +67,9 @@ extension ClientScenarios {
                     $0.plan = plan
                 }
                 let answer = try await app.send(order(stand, path))
-                #expect(answer.statusCode == 200, "\(path)")
-                #expect(answer.attempts == 1, "\(path)")
-                #expect(stand.verdicts == [path == "open" ? "none" : "pass"], "\(path)")
+                expectEqual(answer.statusCode, 200, "\(path)")
+                expectEqual(answer.attempts, 1, "\(path)")
+                expectEqual(stand.verdicts, [path == "open" ? "none" : "pass"], "\(path)")
             }
         }
 
@@ -86,8 +87,8 @@ extension ClientScenarios {
                 let answers = try await app.sendAtOnce(40, request)
                 #expect(answers.allSatisfy { $0.statusCode == 200 && $0.attempts <= tries })
             }
-            #expect(stand.verdicts == Array(repeating: "pass", count: 80))
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.verdicts, Array(repeating: "pass", count: 80))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// URLSession writes a Content-Type by itself behind the signature, so that a rule that
@@ -105,8 +106,8 @@ extension ClientScenarios {
             let answer = try await app.send(stand.request("POST", "/typed/1", "a=1"))
             #expect((answer.statusCode, answer.attempts) == (200, 1))
             let type = stand.origin.requests.last?.head.value("Content-Type")
-            #expect(type == "application/x-www-form-urlencoded")
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(type, "application/x-www-form-urlencoded")
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `an outdated plan is corrected by the gateway's answer`() async throws {
@@ -122,11 +123,11 @@ extension ClientScenarios {
                 $0.plan = plan
             }
             let first = try await app.send(order(stand, "fields"))
-            #expect(first.statusCode == 200)
+            expectEqual(first.statusCode, 200)
             let second = try await app.send(order(stand, "fields"))
-            #expect(second.statusCode == 200)
-            #expect(second.attempts == 1)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(second.statusCode, 200)
+            expectEqual(second.attempts, 1)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// `observe` never told that a key was unknown, so all enrolled at once when it enforced.
@@ -137,14 +138,14 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try stand.app { $0.defaultRequirement = nil }
             let first = try await app.send(stand.request("GET", "/orders/1"))
-            #expect(first.statusCode == 200)
+            expectEqual(first.statusCode, 200)
             // No request waits for the key.
             let isEnrolled = try await eventually {
                 try await isProven(app.send(stand.request("GET", "/orders/1")).proof)
             }
             #expect(isEnrolled)
             #expect(stand.verdicts.contains("refuse"))
-            #expect(stand.verdicts.count { $0 == "pass" } == 1)
+            expectEqual(stand.verdicts.count { $0 == "pass" }, 1)
             try stand.gateway.restart(wipingStore: true)
             // The gateway says that the key is unknown; the app enrols another.
             _ = try await app.send(stand.request("GET", "/orders/1"))
@@ -152,8 +153,8 @@ extension ClientScenarios {
                 try await isProven(app.send(stand.request("GET", "/orders/1")).proof)
             }
             #expect(isEnrolledAgain)
-            #expect(stand.verdicts.count { $0 == "pass" } == 2)
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            expectEqual(stand.verdicts.count { $0 == "pass" }, 2)
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
     }
 }

@@ -1,6 +1,7 @@
 import AlamofireStandIn
 import ApolloStandIn
 import ClientKit
+import Expectations
 import Foundation
 import HTTPTypes
 import LoopbackKit
@@ -149,17 +150,17 @@ extension ClientScenarios {
                 try stand.startOver(isFrozen: false)
                 let session = try stand.app { $0.defaultRequirement = nil }
                 for _ in 0..<2 {
-                    #expect(try await library.app(gateway, session) == 200, "\(library)")
+                    try await expectEqual(library.app(gateway, session), 200, "\(library)")
                 }
-                #expect(stand.verdicts == ["pass", "pass"], "\(library)")
+                expectEqual(stand.verdicts, ["pass", "pass"], "\(library)")
                 let seen = try #require(stand.requests.last, "\(library)")
                 #expect(seen.target.hasPrefix("/orders/lamp%"), "\(library)")
                 let order = try JSONDecoder().decode(
                     Components.Schemas.Order.self,
                     from: Data(seen.body)
                 )
-                #expect(order == Components.Schemas.Order(item: "lamp", count: 2), "\(library)")
-                #expect(stand.cost == Cost(keys: 1, attestations: 1), "\(library)")
+                expectEqual(order, Components.Schemas.Order(item: "lamp", count: 2), "\(library)")
+                expectEqual(stand.cost, Cost(keys: 1, attestations: 1), "\(library)")
             }
         }
 
@@ -171,11 +172,11 @@ extension ClientScenarios {
             defer { stand.end() }
             let session = try stand.app()
             let gateway = try gateway(stand)
-            #expect(try await library.app(gateway, session) == 200)
+            try await expectEqual(library.app(gateway, session), 200)
             try stand.gateway.restart(wipingStore: true)
-            #expect(try await library.app(gateway, session) == 200)
-            #expect(stand.verdicts == ["pass", "pass"])
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            try await expectEqual(library.app(gateway, session), 200)
+            expectEqual(stand.verdicts, ["pass", "pass"])
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
 
         @Test(arguments: [Library.generated, .generatedBesideMiddleware])
@@ -197,9 +198,9 @@ extension ClientScenarios {
                 stream.finish()
             }
             let body = HTTPBody(picture, length: .unknown, iterationBehavior: .single)
-            #expect(try await client.uploadPicture(.init(body: .binary(body))) == .noContent)
-            #expect(stand.verdicts == ["pass"])
-            #expect(stand.origin.requests.last?.body.count == 409_600)
+            try await expectEqual(client.uploadPicture(.init(body: .binary(body))), .noContent)
+            expectEqual(stand.verdicts, ["pass"])
+            expectEqual(stand.origin.requests.last?.body.count, 409_600)
         }
 
         @Test func `an upload of Alamofire's from a file is admitted`() async throws {
@@ -216,9 +217,9 @@ extension ClientScenarios {
                 interceptor: signing.uploading(.file(file))
             )
             let response = await upload.validate().serializingData().response
-            #expect(response.response?.statusCode == 204)
-            #expect(stand.verdicts == ["pass"])
-            #expect(stand.origin.requests.last?.body.count == 409_600)
+            expectEqual(response.response?.statusCode, 204)
+            expectEqual(stand.verdicts, ["pass"])
+            expectEqual(stand.origin.requests.last?.body.count, 409_600)
         }
     }
 }

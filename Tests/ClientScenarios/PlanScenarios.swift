@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -38,15 +39,15 @@ extension ClientScenarios {
                 let answer = try await first.send(stand.request("POST", "/\(path)/1", "a"))
                 #expect((answer.statusCode, answer.attempts) == (200, 1))
             }
-            #expect(stand.statuses(Self.plan) == [200])
+            expectEqual(stand.statuses(Self.plan), [200])
             await first.close()
             // The next process has it from its file, and is told that it still holds.
             let second = try app(stand, file)
             let answer = try await second.send(stand.request("POST", "/whole/2", "b"))
             #expect((answer.statusCode, answer.attempts) == (200, 1))
             #expect(eventually { stand.statuses(Self.plan) == [200, 304] })
-            #expect(stand.verdicts == ["pass", "pass", "pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.verdicts, ["pass", "pass", "pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `a gateway that serves no plan costs an app nothing but the question`()
@@ -59,7 +60,7 @@ extension ClientScenarios {
             #expect((first.statusCode, first.attempts) == (200, 2))
             let second = try await app.send(stand.request("POST", "/partial/2", "a"))
             #expect((second.statusCode, second.attempts) == (200, 1))
-            #expect(stand.statuses(Self.plan) == [404])
+            expectEqual(stand.statuses(Self.plan), [404])
         }
     }
 }

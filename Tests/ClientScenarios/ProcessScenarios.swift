@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -78,10 +79,10 @@ extension ClientScenarios {
             ] {
                 let first = try report(start(stand, 1, install: place, dyingAt: place))
                 let expected = Report(keys: killed.0, attestations: killed.1, proven: nil)
-                #expect(first == expected, "\(place)")
+                expectEqual(first, expected, "\(place)")
                 let second = try report(start(stand, 3, install: place))
                 let rest = Report(keys: after.0, attestations: after.1, proven: 3)
-                #expect(second == rest, "\(place)")
+                expectEqual(second, rest, "\(place)")
             }
         }
 
@@ -98,8 +99,8 @@ extension ClientScenarios {
                 try stand.gateway.restart()
                 let after = try report(start(stand, 3, install: place))
                 let isLost = ["key-made", "attestation-made"].contains(place)
-                #expect(after.proven == 3, "\(place)")
-                #expect(killed.keys + after.keys == (isLost ? 2 : 1), "\(place)")
+                expectEqual(after.proven, 3, "\(place)")
+                expectEqual(killed.keys + after.keys, isLost ? 2 : 1, "\(place)")
             }
         }
 
@@ -112,10 +113,10 @@ extension ClientScenarios {
             defer { stand.end() }
             let apps = try (0..<count).map { _ in try start(stand, requests) }
             let reports = try apps.map(report)
-            #expect(reports.map(\.proven) == Array(repeating: requests, count: count))
-            #expect(reports.map(\.keys).reduce(0, +) == 1)
-            #expect(reports.map(\.attestations).reduce(0, +) == 1)
-            #expect(stand.verdicts == Array(repeating: "pass", count: count * requests))
+            expectEqual(reports.map(\.proven), Array(repeating: requests, count: count))
+            expectEqual(reports.map(\.keys).reduce(0, +), 1)
+            expectEqual(reports.map(\.attestations).reduce(0, +), 1)
+            expectEqual(stand.verdicts, Array(repeating: "pass", count: count * requests))
         }
 
         /// What came faster than the disk takes it waited in memory.
@@ -141,8 +142,8 @@ extension ClientScenarios {
                 let parts = word.split(separator: "=")
                 if parts.count == 2 { numbers[parts[0]] = Int(parts[1]) }
             }
-            #expect(numbers["status"] == 200, "\(app.complained)")
-            #expect(numbers["bytes"] == bytes)
+            expectEqual(numbers["status"], 200, "\(app.complained)")
+            expectEqual(numbers["bytes"], bytes)
             let grown = try #require(numbers["kib"])
             print("a download of 200 MiB: the app's memory grew by \(grown) KiB")
             #expect(grown < Self.grownKiBMax)
@@ -163,10 +164,10 @@ extension ClientScenarios {
                 try start(stand, 30, path: "/money/1", options: ["--unplanned", "--tries=50"])
             }
             let reports = try apps.map(report)
-            #expect(reports.map(\.proven) == [30, 30])
-            #expect(reports.map(\.keys).reduce(0, +) == 1)
-            #expect(reports.map(\.attestations).reduce(0, +) == 1)
-            #expect(stand.verdicts == Array(repeating: "pass", count: 60))
+            expectEqual(reports.map(\.proven), [30, 30])
+            expectEqual(reports.map(\.keys).reduce(0, +), 1)
+            expectEqual(reports.map(\.attestations).reduce(0, +), 1)
+            expectEqual(stand.verdicts, Array(repeating: "pass", count: 60))
         }
     }
 }

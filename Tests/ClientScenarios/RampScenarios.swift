@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -34,12 +35,12 @@ extension ClientScenarios {
             let app = try stand.app()
             let watched = try stand.request("GET", "/watched/1")
             let answer = try await app.send(watched)
-            #expect(answer.statusCode == 200)
+            expectEqual(answer.statusCode, 200)
             guard case .none(.enrolmentHeld(let hold)) = answer.proof else {
                 Issue.record("\(answer.proof)")
                 return
             }
-            #expect(hold.cause == .throttled)
+            expectEqual(hold.cause, .throttled)
             // Between half an hour and an hour, and up to a tenth more.
             let seconds = hold.until.timeIntervalSince(stand.clock.now)
             #expect((1_790...3_961).contains(seconds))
@@ -50,11 +51,11 @@ extension ClientScenarios {
                 // A request of a rule that enforces does not wait for it either.
                 let refused = try await app.send(stand.request("GET", "/orders/1"))
                 #expect((refused.statusCode, refused.attempts) == (401, 1))
-                #expect(stand.statuses(ClientStand.challenges) == [429])
+                expectEqual(stand.statuses(ClientStand.challenges), [429])
                 stand.clock.advance(by: seconds - 60)
             }
-            #expect(stand.cost == Cost(keys: 1, attestations: 0))
-            #expect(Set(stand.verdicts) == ["refuse"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 0))
+            expectEqual(Set(stand.verdicts), ["refuse"])
         }
 
         @Test func `a device that the ramp has reached enrols with the key that it asked for`()
@@ -65,21 +66,21 @@ extension ClientScenarios {
             let request = try stand.request("GET", "/orders/1")
             let app = try stand.app()
             let early = try await app.send(request)
-            #expect(early.statusCode == 401)
+            expectEqual(early.statusCode, 401)
             guard case .none(.enrolmentHeld(let hold)) = early.proof else {
                 Issue.record("\(early.proof)")
                 return
             }
-            #expect(stand.cost == Cost(keys: 1, attestations: 0))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 0))
             try stand.gateway.edit(Self.nobody, into: "enrolment: { percent: 100% }")
             try stand.gateway.restart()
             // Before the time has come, nothing is asked.
-            #expect(try await app.send(request).statusCode == 401)
-            #expect(stand.statuses(ClientStand.challenges) == [429])
+            try await expectEqual(app.send(request).statusCode, 401)
+            expectEqual(stand.statuses(ClientStand.challenges), [429])
             stand.clock.advance(to: hold.until)
             let answers = try await app.sendAtOnce(20, request)
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test
@@ -98,9 +99,9 @@ extension ClientScenarios {
                 for app in apps { group.addTask { try await app.send(request).statusCode } }
                 return try await group.reduce(into: []) { $0.append($1) }
             }
-            #expect(statuses == [200, 200, 200])
-            #expect(stand.cost == Cost(keys: 3, attestations: 3))
-            #expect(stand.statuses(ClientStand.keys) == [201, 201, 201])
+            expectEqual(statuses, [200, 200, 200])
+            expectEqual(stand.cost, Cost(keys: 3, attestations: 3))
+            expectEqual(stand.statuses(ClientStand.keys), [201, 201, 201])
             #expect(stand.statuses(ClientStand.challenges).contains(429))
         }
 
@@ -112,17 +113,17 @@ extension ClientScenarios {
             let accounts = [Data("account 7".utf8), Data((0...255).map(UInt8.init))]
             let app = try stand.app { $0.context = accounts[0] }
             let request = try stand.request("GET", "/orders/1")
-            #expect(try await app.send(request).statusCode == 200)
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             try await app.reset(context: accounts[1])
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             let texts = accounts.map { $0.base64EncodedString() }
-            #expect(stand.told("Context") == [texts[0], texts[0], texts[1]])
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            expectEqual(stand.told("Context"), [texts[0], texts[0], texts[1]])
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
             // An app that starts again has the key with its context.
-            #expect(try await stand.app().send(request).statusCode == 200)
-            #expect(stand.told("Context").last == texts[1])
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            try await expectEqual(stand.app().send(request).statusCode, 200)
+            expectEqual(stand.told("Context").last, texts[1])
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
     }
 }

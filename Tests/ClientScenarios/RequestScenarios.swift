@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -58,10 +59,10 @@ extension ClientScenarios {
             ).1
             #expect((answer.statusCode, answer.attempts) == (200, 2))
             let sent = amounts.withLock { $0.map(\.sent) }
-            #expect(sent.last == Int64(content.count))
+            expectEqual(sent.last, Int64(content.count))
             // Of the first try nothing may have been reported: the gateway refuses it at its head.
             #expect(zip(sent, sent.dropFirst()).count { $0 > $1 } <= 1)
-            #expect(try last(stand).body.count == content.count)
+            try expectEqual(last(stand).body.count, content.count)
         }
 
         /// The sample dropped the caller's content, sent an empty one, and got verdict pass for it.
@@ -85,17 +86,17 @@ extension ClientScenarios {
                     let (pieces, response) = try await app.bytes(for: request)
                     var text = Data()
                     for try await piece in pieces { text.append(piece) }
-                    #expect(String(decoding: text, as: UTF8.self) == "ok")
+                    expectEqual(String(decoding: text, as: UTF8.self), "ok")
                     answer = response
                 default:
                     answer = try await app.send(request)
                 }
-                #expect(answer.statusCode == 200, "\(kind)")
+                expectEqual(answer.statusCode, 200, "\(kind)")
                 let seen = try last(stand)
                 let expected = ["empty", "none"].contains(kind) ? [] : Array(bytes)
-                #expect(seen.body == expected, "\(kind)")
-                #expect(seen.head.value("App-Attest-Verdict") == "pass", "\(kind)")
-                #expect(stand.cost == Cost(keys: 1, attestations: 1), "\(kind)")
+                expectEqual(seen.body, expected, "\(kind)")
+                expectEqual(seen.head.value("App-Attest-Verdict"), "pass", "\(kind)")
+                expectEqual(stand.cost, Cost(keys: 1, attestations: 1), "\(kind)")
             }
         }
 
@@ -109,15 +110,15 @@ extension ClientScenarios {
             for kind in ["data", "stream", "file"] {
                 try stand.startOver(isFrozen: false)
                 let app = try stand.app()
-                #expect(try await app.send(stand.request("GET", "/orders/1")).statusCode == 200)
+                try await expectEqual(app.send(stand.request("GET", "/orders/1")).statusCode, 200)
                 // Challenges of the process before are unknown to the next one.
                 try stand.gateway.restart()
                 let request = try stand.request("POST", "/orders/2")
                 let answer = try await Self.send(bytes, as: kind, request, app, stand)
-                #expect(answer.statusCode == 200, "\(kind)")
-                #expect(answer.attempts == 2, "\(kind)")
-                #expect(try last(stand).body == Array(bytes), "\(kind)")
-                #expect(stand.cost == Cost(keys: 1, attestations: 1), "\(kind)")
+                expectEqual(answer.statusCode, 200, "\(kind)")
+                expectEqual(answer.attempts, 2, "\(kind)")
+                try expectEqual(last(stand).body, Array(bytes), "\(kind)")
+                expectEqual(stand.cost, Cost(keys: 1, attestations: 1), "\(kind)")
             }
         }
 
@@ -140,10 +141,10 @@ extension ClientScenarios {
                 .write(to: file)
             let request = try stand.request("PUT", "/photos/1")
             let answer = try await app.upload(for: request, fromFile: file).1
-            #expect(answer.statusCode == 200)
+            expectEqual(answer.statusCode, 200)
             let seen = try last(stand)
-            #expect(seen.body.count == size)
-            #expect(seen.head.value("App-Attest-Verdict") == "pass")
+            expectEqual(seen.body.count, size)
+            expectEqual(seen.head.value("App-Attest-Verdict"), "pass")
         }
 
         @Test func `an unsupported device goes on where a rule observes, and says so`() async throws
@@ -155,12 +156,12 @@ extension ClientScenarios {
             stand.service.isSupported = false
             let app = try stand.app()
             let answer = try await app.send(stand.request("GET", "/orders/1"))
-            #expect(answer.statusCode == 200)
-            #expect(answer.proof == .none(.unsupported))
+            expectEqual(answer.statusCode, 200)
+            expectEqual(answer.proof, .none(.unsupported))
             let seen = try last(stand)
-            #expect(seen.head.value("App-Attest-Verdict") == "refuse")
-            #expect(seen.head.value("App-Attest-Reason") == "unsupported")
-            #expect(stand.cost == Cost(keys: 0, attestations: 0))
+            expectEqual(seen.head.value("App-Attest-Verdict"), "refuse")
+            expectEqual(seen.head.value("App-Attest-Reason"), "unsupported")
+            expectEqual(stand.cost, Cost(keys: 0, attestations: 0))
         }
 
         /// The default was `strict`: eight requests that take two seconds each took sixteen.
@@ -190,9 +191,9 @@ extension ClientScenarios {
                 $0.limits.strictWait = .seconds(3_600)
             }
             let answers = try await app.sendAtOnce(4, stand.request("POST", "/orders/1", "5"))
-            #expect(answers.map(\.statusCode) == Array(repeating: 200, count: 4))
-            #expect(stand.verdicts == Array(repeating: "pass", count: 4))
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(answers.map(\.statusCode), Array(repeating: 200, count: 4))
+            expectEqual(stand.verdicts, Array(repeating: "pass", count: 4))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `requests of a strict rule are sent one at a time, and all are admitted`()
@@ -211,8 +212,8 @@ extension ClientScenarios {
             let app = try stand.app { [requirement] in $0.defaultRequirement = requirement }
             let answers = try await app.sendAtOnce(40, stand.request("POST", "/money/1", "5"))
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(answers.map(\.attempts) == Array(repeating: 1, count: 40))
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(answers.map(\.attempts), Array(repeating: 1, count: 40))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// The sample sent the proof of one target to another.
@@ -236,18 +237,18 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try stand.app()
             let answer = try await app.send(stand.request("POST", "/orders/1", "lamp"))
-            #expect(answer.statusCode == 200)
+            expectEqual(answer.statusCode, 200)
             let seen = try last(stand)
-            #expect(seen.target == "/orders/2")
-            #expect(seen.body == Array("lamp".utf8))
-            #expect(seen.head.value("App-Attest-Verdict") == "pass")
+            expectEqual(seen.target, "/orders/2")
+            expectEqual(seen.body, Array("lamp".utf8))
+            expectEqual(seen.head.value("App-Attest-Verdict"), "pass")
 
             let away = try await app.send(stand.request("POST", "/orders/9", "lamp"))
-            #expect(away.statusCode == 200)
-            #expect(away.proof == .none(.otherOrigin))
+            expectEqual(away.statusCode, 200)
+            expectEqual(away.proof, .none(.otherOrigin))
             let strange = try #require(elsewhere.requests.last)
             #expect(!strange.head.fields.contains { $0.name.lowercased().hasPrefix("app-attest") })
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// The sample obeyed every 401 with such a document.
@@ -271,11 +272,11 @@ extension ClientScenarios {
             let app = try stand.app()
             for _ in 0..<3 {
                 let (data, answer) = try await app.data(for: stand.request("GET", "/orders/1"))
-                #expect(answer.statusCode == 401)
-                #expect(answer.attempts == 1)
-                #expect(String(decoding: data, as: UTF8.self) == document)
+                expectEqual(answer.statusCode, 401)
+                expectEqual(answer.attempts, 1)
+                expectEqual(String(decoding: data, as: UTF8.self), document)
             }
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// A proof is good once: what URLSession repeats by itself in the background is refused.
@@ -290,15 +291,15 @@ extension ClientScenarios {
             let plain = URLSession(configuration: .ephemeral)
             let signed = try await app.sign(stand.request("POST", "/orders/1"), fromFile: file)
             let first = try await plain.upload(for: signed.request, fromFile: file).1
-            #expect((first as? HTTPURLResponse)?.statusCode == 200)
+            expectEqual((first as? HTTPURLResponse)?.statusCode, 200)
             let second = try await plain.upload(for: signed.request, fromFile: file).1
             let refused = try #require(second as? HTTPURLResponse)
-            #expect(refused.statusCode == 401)
+            expectEqual(refused.statusCode, 401)
             let again = try #require(try await app.signAgain(signed, after: refused))
             let third = try await plain.upload(for: again.request, fromFile: file).1
-            #expect((third as? HTTPURLResponse)?.statusCode == 200)
-            #expect(stand.verdicts == ["pass", "pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual((third as? HTTPURLResponse)?.statusCode, 200)
+            expectEqual(stand.verdicts, ["pass", "pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -55,11 +56,11 @@ extension ClientScenarios {
             let answers = try await app.sendAtOnce(200, stand.request("POST", "/chat/1", "hello"))
             #expect(answers.allSatisfy { $0.statusCode == 200 && $0.attempts == 1 })
             #expect(answers.allSatisfy { isSession($0.proof) })
-            #expect(stand.statuses(ClientStand.sessions) == [201])
-            #expect(stand.service.counts.assertionsRequested == 1)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
-            #expect(stand.told("Proof") == Array(repeating: "session", count: 200))
-            #expect(stand.verdicts == Array(repeating: "pass", count: 200))
+            expectEqual(stand.statuses(ClientStand.sessions), [201])
+            expectEqual(stand.service.counts.assertionsRequested, 1)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
+            expectEqual(stand.told("Proof"), Array(repeating: "session", count: 200))
+            expectEqual(stand.verdicts, Array(repeating: "pass", count: 200))
         }
 
         @Test func `more requests at once than the window holds go on, the rest with assertions`()
@@ -71,8 +72,8 @@ extension ClientScenarios {
             let answers = try await app.sendAtOnce(100, stand.request("GET", "/chat/1"))
             #expect(answers.allSatisfy { $0.statusCode == 200 })
             #expect(answers.count { isSession($0.proof) } >= 64)
-            #expect(stand.statuses(ClientStand.sessions) == [201])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.statuses(ClientStand.sessions), [201])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `a route that is learned from a 401 is used with a session at once`()
@@ -85,8 +86,8 @@ extension ClientScenarios {
             #expect((first.statusCode, first.attempts) == (200, 2))
             let second = try await app.send(stand.request("GET", "/chat/1"))
             #expect((second.statusCode, second.attempts) == (200, 1))
-            #expect(stand.told("Proof") == ["session", "session"])
-            #expect(stand.service.counts.assertionsRequested == 1)
+            expectEqual(stand.told("Proof"), ["session", "session"])
+            expectEqual(stand.service.counts.assertionsRequested, 1)
         }
 
         // MARK: Ends
@@ -107,11 +108,11 @@ extension ClientScenarios {
             let third = try await app.send(request)
             #expect((third.statusCode, third.attempts) == (200, 1))
             #expect(isSession(third.proof))
-            #expect(stand.statuses(ClientStand.sessions) == [201, 201])
-            #expect(stand.service.counts.assertionsRequested == 3)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.statuses(ClientStand.sessions), [201, 201])
+            expectEqual(stand.service.counts.assertionsRequested, 3)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
             await app.close()
-            #expect(await events.reasons() == ["session-unknown"])
+            await expectEqual(events.reasons(), ["session-unknown"])
         }
 
         @Test func `a crowd that a restart of the gateway meets opens one session more`()
@@ -121,14 +122,14 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try app(stand)
             let request = try stand.request("GET", "/chat/1")
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             try stand.gateway.restart()
             let answers = try await app.sendAtOnce(40, request)
             #expect(answers.allSatisfy { $0.statusCode == 200 })
             #expect(isSession(try await app.send(request).proof))
             // It may be asked for first with a challenge that was kept from before the restart.
-            #expect(stand.statuses(ClientStand.sessions).filter { $0 != 401 } == [201, 201])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.statuses(ClientStand.sessions).filter { $0 != 401 }, [201, 201])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `a revoked key's session ends at once, and no other key is made for it`()
@@ -147,8 +148,8 @@ extension ClientScenarios {
                 #expect((answer.statusCode, answer.attempts) == (403, 1))
                 #expect(String(decoding: data, as: UTF8.self).contains(#""key-revoked""#))
             }
-            #expect(stand.verdicts == ["pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.verdicts, ["pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `a gateway that lost its store ends session and key, and costs one key more`()
@@ -158,15 +159,15 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try app(stand)
             let request = try stand.request("GET", "/chat/1")
-            #expect(try await app.send(request).statusCode == 200)
+            try await expectEqual(app.send(request).statusCode, 200)
             try stand.gateway.restart(wipingStore: true)
             let second = try await app.send(request)
-            #expect(second.statusCode == 200)
+            expectEqual(second.statusCode, 200)
             let third = try await app.send(request)
-            #expect(third.attempts == 1)
+            expectEqual(third.attempts, 1)
             #expect(isSession(third.proof))
-            #expect(stand.statuses(ClientStand.sessions).count { $0 == 201 } == 2)
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            expectEqual(stand.statuses(ClientStand.sessions).count { $0 == 201 }, 2)
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
 
         @Test func `a session is renewed before its end, and no request is refused for that`()
@@ -186,10 +187,10 @@ extension ClientScenarios {
                 guard isRenewed else { continue }
                 for await event in openings where event == .sessionOpened { break }
             }
-            #expect(stand.statuses(ClientStand.sessions) == [201, 201])
-            #expect(stand.service.counts.assertionsRequested == 2)
+            expectEqual(stand.statuses(ClientStand.sessions), [201, 201])
+            expectEqual(stand.service.counts.assertionsRequested, 2)
             await app.close()
-            #expect(await events.reasons() == [])
+            await expectEqual(events.reasons(), [])
         }
 
         @Test func `a session whose time is over at the gateway first is replaced`() async throws {
@@ -210,10 +211,10 @@ extension ClientScenarios {
             #expect((answer.statusCode, answer.attempts) == (200, 2))
             #expect(isAssertion(answer.proof))
             #expect(isSession(try await app.send(request).proof))
-            #expect(stand.statuses(ClientStand.sessions) == [201, 201])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.statuses(ClientStand.sessions), [201, 201])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
             await app.close()
-            #expect(await events.reasons() == ["session-expired"])
+            await expectEqual(events.reasons(), ["session-expired"])
         }
 
         // MARK: Replays
@@ -226,16 +227,16 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try app(stand)
             let events = app.events
-            #expect(try await app.send(stand.request("GET", "/chat/1")).statusCode == 200)
+            try await expectEqual(app.send(stand.request("GET", "/chat/1")).statusCode, 200)
             stand.transport.next("/chat/2", .sendTwice)
             let answer = try await app.send(stand.request("GET", "/chat/2"))
             #expect((answer.statusCode, answer.attempts) == (200, 2))
             #expect(isSession(answer.proof))
-            #expect(stand.told("Proof") == ["session", "session", "session"])
-            #expect(stand.statuses(ClientStand.sessions) == [201])
-            #expect(stand.service.counts.assertionsRequested == 1)
+            expectEqual(stand.told("Proof"), ["session", "session", "session"])
+            expectEqual(stand.statuses(ClientStand.sessions), [201])
+            expectEqual(stand.service.counts.assertionsRequested, 1)
             await app.close()
-            #expect(await events.reasons() == ["session-replayed"])
+            await expectEqual(events.reasons(), ["session-replayed"])
         }
 
         @Test func `a request that others sent twice is signed again with the next number`()
@@ -248,15 +249,15 @@ extension ClientScenarios {
             let signed = try await app.sign(stand.request("GET", "/chat/1"))
             #expect(isSession(signed.proof))
             let first = try await plain.data(for: signed.request).1 as? HTTPURLResponse
-            #expect(first?.statusCode == 200)
+            expectEqual(first?.statusCode, 200)
             let second = try await plain.data(for: signed.request).1 as? HTTPURLResponse
             let refused = try #require(second)
-            #expect(refused.statusCode == 401)
+            expectEqual(refused.statusCode, 401)
             let again = try #require(try await app.signAgain(signed, after: refused))
             #expect(isSession(again.proof))
             let third = try await plain.data(for: again.request).1 as? HTTPURLResponse
-            #expect(third?.statusCode == 200)
-            #expect(stand.service.counts.assertionsRequested == 1)
+            expectEqual(third?.statusCode, 200)
+            expectEqual(stand.service.counts.assertionsRequested, 1)
         }
 
         // MARK: Plans
@@ -287,10 +288,10 @@ extension ClientScenarios {
             let other = try await app.send(stand.request("GET", "/talk/1"))
             #expect((other.statusCode, other.attempts) == (200, 1))
             #expect(isSession(other.proof))
-            #expect(stand.statuses(ClientStand.sessions) == [201])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.statuses(ClientStand.sessions), [201])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
             await app.close()
-            #expect(await events.reasons() == ["session-refused"])
+            await expectEqual(events.reasons(), ["session-refused"])
         }
 
         @Test func `a gateway without sessions is asked for one once, whatever the plan says`()
@@ -312,8 +313,8 @@ extension ClientScenarios {
                 #expect((answer.statusCode, answer.attempts) == (200, 1))
                 #expect(isAssertion(answer.proof))
             }
-            #expect(stand.statuses(ClientStand.sessions) == [404])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.statuses(ClientStand.sessions), [404])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `a plan that knows of no sessions goes on with assertions`() async throws {
@@ -333,8 +334,8 @@ extension ClientScenarios {
                 #expect((answer.statusCode, answer.attempts) == (200, 1))
                 #expect(isAssertion(answer.proof))
             }
-            #expect(stand.statuses(ClientStand.sessions) == [])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.statuses(ClientStand.sessions), [])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         // MARK: Reset
@@ -354,12 +355,12 @@ extension ClientScenarios {
             latch.open()
             _ = try await first
             let second = try await app.send(request)
-            #expect(second.statusCode == 200)
+            expectEqual(second.statusCode, 200)
             let keys = stand.service.attested.map(\.keyID)
-            #expect(keys.count == 2)
-            #expect(second.proof == .session(keyID: keys.last ?? ""))
-            #expect(stand.told("Key-Id").last == keys.last)
-            #expect(stand.cost == Cost(keys: 2, attestations: 2))
+            expectEqual(keys.count, 2)
+            expectEqual(second.proof, .session(keyID: keys.last ?? ""))
+            expectEqual(stand.told("Key-Id").last, keys.last)
+            expectEqual(stand.cost, Cost(keys: 2, attestations: 2))
         }
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -71,12 +72,12 @@ extension ClientScenarios {
                     } else {
                         try await app.sign(request)
                     }
-                #expect(try await send(signed, file: file).statusCode == 200, "\(kind)")
+                try await expectEqual(send(signed, file: file).statusCode, 200, "\(kind)")
                 let seen = try #require(stand.requests.last)
                 let expected = kind == "none" ? [] : Array(Self.content)
-                #expect(seen.body == expected, "\(kind)")
-                #expect(stand.verdicts == ["pass"], "\(kind)")
-                #expect(stand.cost == Cost(keys: 1, attestations: 1), "\(kind)")
+                expectEqual(seen.body, expected, "\(kind)")
+                expectEqual(stand.verdicts, ["pass"], "\(kind)")
+                expectEqual(stand.cost, Cost(keys: 1, attestations: 1), "\(kind)")
             }
         }
 
@@ -92,9 +93,9 @@ extension ClientScenarios {
             for cookie in [nil, "own=1"] {
                 var request = try stand.request("POST", "/orders/1", "lamp")
                 request.setValue(cookie, forHTTPHeaderField: "Cookie")
-                #expect(try await app.data(for: request).1.statusCode == 200)
+                try await expectEqual(app.data(for: request).1.statusCode, 200)
             }
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `a request that was signed by an outdated plan learns from the 401`()
@@ -104,14 +105,14 @@ extension ClientScenarios {
             defer { stand.end() }
             let signed = try await app.sign(stand.request("POST", "/orders/1", "lamp"))
             let refused = try await send(signed)
-            #expect(refused.statusCode == 401)
+            expectEqual(refused.statusCode, 401)
             let again = try #require(try await app.signAgain(signed, after: refused))
-            #expect(try await send(again).statusCode == 200)
+            try await expectEqual(send(again).statusCode, 200)
             // What was learned is used for the next one.
             let next = try await app.sign(stand.request("POST", "/orders/2", "lamp"))
-            #expect(try await send(next).statusCode == 200)
-            #expect(stand.verdicts == ["pass", "pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            try await expectEqual(send(next).statusCode, 200)
+            expectEqual(stand.verdicts, ["pass", "pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test
@@ -135,11 +136,11 @@ extension ClientScenarios {
                 return
             }
             let refused = try await send(signed)
-            #expect(refused.statusCode == 401)
+            expectEqual(refused.statusCode, 401)
             let again = try #require(try await app.signAgain(signed, after: refused))
-            #expect(again.proof == .assertion(keyID: keyID))
-            #expect(try await send(again).statusCode == 200)
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(again.proof, .assertion(keyID: keyID))
+            try await expectEqual(send(again).statusCode, 200)
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         /// The rule signs more than the plan says: 403 `signature-mismatch`, which has no lesson.
@@ -150,15 +151,15 @@ extension ClientScenarios {
             defer { stand.end() }
             let signed = try await app.sign(stand.request("POST", "/orders/1", "lamp"))
             var answer = try await send(signed)
-            #expect(answer.statusCode == 403)
+            expectEqual(answer.statusCode, 403)
             var last = signed
             while let again = try await app.signAgain(last, after: answer) {
                 answer = try await send(again)
                 last = again
             }
-            #expect(answer.statusCode == 200)
-            #expect(stand.verdicts == ["pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(answer.statusCode, 200)
+            expectEqual(stand.verdicts, ["pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
     }
 }

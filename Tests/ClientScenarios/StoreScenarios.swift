@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -27,18 +28,18 @@ extension ClientScenarios {
             let app = try stand.app()
             store.always(.fail)
             let early = try await app.send(request)
-            #expect(early.statusCode == 401)
-            #expect(early.proof == .none(.storeUnavailable))
-            #expect(stand.cost == Cost(keys: 0, attestations: 0))
+            expectEqual(early.statusCode, 401)
+            expectEqual(early.proof, .none(.storeUnavailable))
+            expectEqual(stand.cost, Cost(keys: 0, attestations: 0))
             // A key was made, and the store can't note it.
             store.always(.work)
             stand.service.next(.generateKey, .runAfter { store.always(.fail) })
-            #expect(try await app.send(request).proof == .none(.storeUnavailable))
-            #expect(stand.cost == Cost(keys: 1, attestations: 0))
+            try await expectEqual(app.send(request).proof, .none(.storeUnavailable))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 0))
             store.always(.work)
             let answers = try await app.sendAtOnce(20, request)
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(stand.cost.attestations == 1)
+            expectEqual(stand.cost.attestations, 1)
         }
 
         @Test func `a store that fails once Apple has answered loses neither key nor request`()
@@ -51,8 +52,8 @@ extension ClientScenarios {
             let app = try stand.app()
             let answers = try await app.sendAtOnce(20, stand.request("GET", "/orders/1"))
             #expect(answers.allSatisfy { $0.statusCode == 200 })
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
-            #expect(stand.verdicts == Array(repeating: "pass", count: 20))
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
+            expectEqual(stand.verdicts, Array(repeating: "pass", count: 20))
         }
 
         @Test(arguments: [ScriptedStore.Step.keepButFail, .keepButDeny, .deny])
@@ -69,9 +70,9 @@ extension ClientScenarios {
                 let request = try stand.request("GET", "/orders/1")
                 // It may have to be sent again: a store that fails is not asked twice.
                 if try await app.send(request).statusCode != 200 {
-                    #expect(try await app.send(request).statusCode == 200, "\(step) at \(place)")
+                    try await expectEqual(app.send(request).statusCode, 200, "\(step) at \(place)")
                 }
-                #expect(stand.cost.attestations == 1, "\(step) at \(place)")
+                expectEqual(stand.cost.attestations, 1, "\(step) at \(place)")
             }
         }
 
@@ -103,8 +104,8 @@ extension ClientScenarios {
             let second = Data("second".utf8).base64EncodedString()
             #expect(stand.told("Context").suffix(20).allSatisfy { $0 == second })
             // The first key may have been attested by then.
-            #expect(stand.service.counts.keysMade == 2)
-            #expect(keys.count == (place == ClientStand.challenges ? 1 : 2))
+            expectEqual(stand.service.counts.keysMade, 2)
+            expectEqual(keys.count, place == ClientStand.challenges ? 1 : 2)
         }
 
         @Test func `a store that always says that another was faster makes no key, and ends`()
@@ -116,9 +117,9 @@ extension ClientScenarios {
             store.always(.deny)
             let app = try stand.app { $0.limits.enrolmentWait = .milliseconds(500) }
             let answer = try await app.send(stand.request("GET", "/orders/1"))
-            #expect(answer.statusCode == 401)
+            expectEqual(answer.statusCode, 401)
             await app.close()
-            #expect(stand.cost == Cost(keys: 0, attestations: 0))
+            expectEqual(stand.cost, Cost(keys: 0, attestations: 0))
             // It is not asked again and again without a pause.
             #expect(store.replacements < 100)
         }

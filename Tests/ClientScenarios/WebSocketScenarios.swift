@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -78,27 +79,27 @@ extension ClientScenarios {
             defer { stand.end() }
             let app = try stand.app()
             let signed = try await app.sign(request(stand, "/chat/rooms/7?from=%2Fa"))
-            #expect(signed.request.url?.scheme == "ws")
+            expectEqual(signed.request.url?.scheme, "ws")
             let (wire, answer) = try open(signed, stand)
-            #expect(answer.status == 101)
+            expectEqual(answer.status, 101)
             // A frame of a client: a masked text.
             let frame: [UInt8] = [0x81, 0x82, 1, 2, 3, 4, 0x69, 0x6B]
             try wire.send(frame)
-            #expect(try wire.take(frame.count) == frame)
+            try expectEqual(wire.take(frame.count), frame)
             wire.finishSending()
-            #expect(stand.verdicts == ["pass"])
-            #expect(stand.origin.requests.last?.target == "/chat/rooms/7?from=%2Fa")
+            expectEqual(stand.verdicts, ["pass"])
+            expectEqual(stand.origin.requests.last?.target, "/chat/rooms/7?from=%2Fa")
             // The handshake was good once.
             let (_, again) = try open(signed, stand)
-            #expect(again.status == 401)
+            expectEqual(again.status, 401)
             let next = try #require(
                 try await app.signAgain(signed, after: response(again, signed))
             )
             let (last, opened) = try open(next, stand)
-            #expect(opened.status == 101)
+            expectEqual(opened.status, 101)
             last.finishSending()
-            #expect(stand.verdicts == ["pass", "pass"])
-            #expect(stand.cost == Cost(keys: 1, attestations: 1))
+            expectEqual(stand.verdicts, ["pass", "pass"])
+            expectEqual(stand.cost, Cost(keys: 1, attestations: 1))
         }
 
         @Test func `a handshake to a route that is not known learns from its 401`() async throws {
@@ -107,12 +108,12 @@ extension ClientScenarios {
             let app = try stand.app { $0.defaultRequirement = nil }
             let bare = try await app.sign(request(stand, "/chat/1"))
             let (_, refused) = try open(bare, stand)
-            #expect(refused.status == 401)
+            expectEqual(refused.status, 401)
             let signed = try #require(
                 try await app.signAgain(bare, after: response(refused, bare))
             )
             let (wire, answer) = try open(signed, stand)
-            #expect(answer.status == 101)
+            expectEqual(answer.status, 101)
             wire.finishSending()
         }
 
@@ -126,14 +127,14 @@ extension ClientScenarios {
                 for: request(stand, "/chat/1"),
                 with: session
             )
-            #expect(task.state == .suspended)
+            expectEqual(task.state, .suspended)
             guard case .assertion(let keyID) = signed.proof else {
                 Issue.record("no assertion: \(signed.proof)")
                 return
             }
             let sent = try #require(task.originalRequest)
-            #expect(sent.url == signed.request.url)
-            #expect(sent.value(forHTTPHeaderField: "App-Attest-Key-Id") == keyID)
+            expectEqual(sent.url, signed.request.url)
+            expectEqual(sent.value(forHTTPHeaderField: "App-Attest-Key-Id"), keyID)
             task.cancel()
         }
 

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Testing
 
 /// The section `admin`.
@@ -37,10 +38,10 @@ import Testing
         needsToken: Bool
     ) throws {
         let loaded = Self.loaded(admin)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.servesAdminCalls == areServed)
-        #expect((configuration.operatorToken != nil) == needsToken)
+        expectEqual(configuration.servesAdminCalls, areServed)
+        expectEqual((configuration.operatorToken != nil), needsToken)
     }
 
     @Test func `where a gateway is asked is known while its files are wrong`() throws {
@@ -55,7 +56,7 @@ import Testing
         files.permissions["t"] = 0o600
         #expect(ConfigurationLoader.load("p.yaml", files: files).configuration == nil)
         let place = try #require(ConfigurationLoader.adminPlace("p.yaml", files: files))
-        #expect(place.address.text == "127.0.0.1:9901")
+        expectEqual(place.address.text, "127.0.0.1:9901")
         #expect(place.token != nil)
         #expect(ConfigurationLoader.adminPlace("absent.yaml", files: files) == nil)
     }
@@ -64,12 +65,12 @@ import Testing
         throws
     {
         let loaded = Self.loaded("address: \"10.0.0.1:1\", hosts: [Gateway1.internal, gw]")
-        #expect(try #require(loaded.configuration).adminHosts == ["gateway1.internal", "gw"])
+        try expectEqual(#require(loaded.configuration).adminHosts, ["gateway1.internal", "gw"])
         for hosts in ["[gateway1:9901]", "[gw, GW]", "[10.0.0.1]", "[]", "gw", "[\"*.internal\"]"] {
             let refused = Self.loaded("address: \"127.0.0.1:1\", hosts: \(hosts)")
             let texts = refused.errors.map(\.text)
-            #expect(texts.count == 1, "\(hosts)")
-            #expect(texts.first?.hasPrefix("p.yaml:4: admin.hosts") == true, "\(texts)")
+            expectEqual(texts.count, 1, "\(hosts)")
+            expectEqual(texts.first?.hasPrefix("p.yaml:4: admin.hosts"), true, "\(texts)")
         }
     }
 
@@ -93,9 +94,10 @@ import Testing
         let loaded = Self.loaded(admin)
         #expect(loaded.configuration == nil)
         let texts = loaded.errors.map(\.text)
-        #expect(texts.count == 1)
-        #expect(
-            texts.first?.hasPrefix("p.yaml:4: admin.token_file: " + problem) == true,
+        expectEqual(texts.count, 1)
+        expectEqual(
+            texts.first?.hasPrefix("p.yaml:4: admin.token_file: " + problem),
+            true,
             "\(texts)"
         )
     }
@@ -104,8 +106,9 @@ import Testing
     func `a file without a token is refused, and the message tells nothing of it`(text: String) {
         let loaded = Self.loaded("address: \"127.0.0.1:1\", token_file: t", token: text)
         #expect(loaded.configuration == nil)
-        #expect(
-            loaded.errors.map(\.text) == [
+        expectEqual(
+            loaded.errors.map(\.text),
+            [
                 """
                 p.yaml:4: admin.token_file: found no token in t; use a file with one line of \
                 32…256 visible characters: (umask 077; openssl rand -hex 32 > t)
@@ -117,7 +120,7 @@ import Testing
     @Test func `a token that every user may read is refused`() {
         let admin = "address: \"127.0.0.1:1\", token_file: t"
         let texts = Self.loaded(admin, mode: 0o644).errors.map(\.text)
-        #expect(texts.count == 1)
-        #expect(texts.first?.contains("use chmod o= t") == true)
+        expectEqual(texts.count, 1)
+        expectEqual(texts.first?.contains("use chmod o= t"), true)
     }
 }

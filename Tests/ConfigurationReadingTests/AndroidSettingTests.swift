@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import KeyAttestation
 import Rules
 import Testing
@@ -35,7 +36,7 @@ import Testing
 
     private static func app(_ more: String = "") throws -> AppPolicy {
         let loaded = loaded("android: com.example.shop, signers: [\(one)]" + more)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         return try #require(loaded.configuration?.apps.last)
     }
 
@@ -44,11 +45,11 @@ import Testing
         #expect(app.id == "com.example.shop" && app.attestedBy == .android)
         #expect(app.isProduction && !app.isTest)
         let settings = try #require(app.android).settings
-        #expect(settings.signers == [[UInt8](repeating: 10, count: 32)])
-        #expect(settings.phone == .standard)
+        expectEqual(settings.signers, [[UInt8](repeating: 10, count: 32)])
+        expectEqual(settings.phone, .standard)
         #expect(settings.versionMin == nil && settings.patchDaysMax == nil)
         #expect(settings.keyDaysMax == nil && settings.statusSecondsMax == 86_400)
-        #expect(settings.onError == .refuse)
+        expectEqual(settings.onError, .refuse)
     }
 
     @Test func `every demand is taken`() throws {
@@ -59,25 +60,25 @@ import Testing
             """
         )
         let demands = try #require(app.android)
-        #expect(demands.settings.versionMin == 1200)
-        #expect(demands.settings.keyDaysMax == 90)
-        #expect(demands.settings.statusSecondsMax == 172_800)
+        expectEqual(demands.settings.versionMin, 1200)
+        expectEqual(demands.settings.keyDaysMax, 90)
+        expectEqual(demands.settings.statusSecondsMax, 172_800)
         let expected = demands.expected(app.id, at: UnixTime(seconds: 1_790_000_000))
-        #expect(expected.package == "com.example.shop")
-        #expect(expected.policy.securityLevels == [.strongBox])
-        #expect(expected.policy.provisioning == [.rkp])
+        expectEqual(expected.package, "com.example.shop")
+        expectEqual(expected.policy.securityLevels, [.strongBox])
+        expectEqual(expected.policy.provisioning, [.rkp])
         // 365 days before 2026-09-21.
-        #expect(expected.policy.osPatchLevelMin == 202_509)
+        expectEqual(expected.policy.osPatchLevelMin, 202_509)
     }
 
     @Test func `both apps pass one rule, which may name them`() throws {
         let android = "android: com.example.shop, signers: [\(Self.one)]"
         for named in ["", ", apps: [TEAM123456.shop, com.example.shop]"] {
             let loaded = Self.loaded(android, rule: named)
-            #expect(loaded.problems.map(\.text) == [])
+            expectEqual(loaded.problems.map(\.text), [])
             let configuration = try #require(loaded.configuration)
             let rule = try #require(configuration.rules.rules.first)
-            #expect(configuration.apps.filter(rule.apps.admits).count == 2)
+            expectEqual(configuration.apps.filter(rule.apps.admits).count, 2)
         }
     }
 
@@ -110,7 +111,7 @@ import Testing
     ])
     func `check warns of each weakening`(more: String, warning: String) throws {
         let loaded = Self.loaded("android: com.example.shop, signers: [\(Self.one)]" + more)
-        #expect(loaded.problems.map(\.text) == ["p.yaml:6: warning: " + warning])
+        expectEqual(loaded.problems.map(\.text), ["p.yaml:6: warning: " + warning])
         #expect(loaded.configuration != nil)
     }
 
@@ -119,7 +120,7 @@ import Testing
         let loaded = Self.loaded("android: com.example.shop, signers: [\(Self.one)]" + more)
         let app = try #require(loaded.configuration?.apps.last)
         #expect(app.isTest && !app.isProduction && app.environments.isEmpty)
-        #expect(app.testRoots.count == 1)
+        expectEqual(app.testRoots.count, 1)
     }
 
     @Test(arguments: [
@@ -186,8 +187,9 @@ import Testing
             rule: ", device: { refuse_if: { bit0: true } }",
             more: "apple: { keys: [{ team: TEAM123456, key_id: ABC123DEFG, file: k.p8 }] }"
         ).problems.map(\.text)
-        #expect(
-            texts == [
+        expectEqual(
+            texts,
+            [
                 """
                 p.yaml:8: rules[0].device: found it for com.example.shop, an Android app, of whose \
                 phones Apple knows no bits; use a rule of its own for the Android app
@@ -203,7 +205,7 @@ import Testing
                 rule: ", risk: { max: 64 }, apps: [\(apps)]"
             ).problems.map(\.text)
         }
-        #expect(texts("com.example.shop") == [])
-        #expect(texts("TEAM123456.shop").count == 1)
+        expectEqual(texts("com.example.shop"), [])
+        expectEqual(texts("TEAM123456.shop").count, 1)
     }
 }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import KeyStore
 import OutboundCalls
 import Testing
@@ -31,10 +32,10 @@ import Testing
 
     @Test func `a key is read with its team and its id`() throws {
         let loaded = Self.loaded(Self.one)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let settings = try #require(loaded.configuration?.apple)
-        #expect(settings.credentials.map(\.teamID) == ["TEAM123456"])
-        #expect(settings.credentials.map(\.keyID) == ["ABC123DEFG"])
+        expectEqual(settings.credentials.map(\.teamID), ["TEAM123456"])
+        expectEqual(settings.credentials.map(\.keyID), ["ABC123DEFG"])
     }
 
     @Test func `without the section nothing is asked, and Apple's hosts are known`() throws {
@@ -48,8 +49,9 @@ import Testing
         let settings = try #require(configuration?.apple)
         #expect(settings.credentials.isEmpty)
         // Apple's documentation has these; some articles swap the two of DeviceCheck.
-        #expect(
-            settings.hosts == [
+        expectEqual(
+            settings.hosts,
+            [
                 AppleHost(.receipts, .production): "https://data.appattest.apple.com",
                 AppleHost(.receipts, .development): "https://data-development.appattest.apple.com",
                 AppleHost(.deviceCheck, .production): "https://api.devicecheck.apple.com",
@@ -68,18 +70,19 @@ import Testing
                        device_check_development: "https://stand-in.internal" } }
             """
         )
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let settings = try #require(loaded.configuration?.apple)
-        #expect(settings.authorization == .bearer)
-        #expect(settings.timeout == .seconds(3))
-        #expect(settings.concurrent == 2)
-        #expect(settings.queue == 5)
-        #expect(settings.perSecond == 7)
-        #expect(settings.proxy == "http://proxy.internal:3128")
-        #expect(settings.hosts[AppleHost(.receipts, .production)] == "https://localhost:4443")
-        #expect(settings.hosts[AppleHost(.receipts, .test)] == "https://[::1]:4443")
-        #expect(
-            settings.hosts[AppleHost(.deviceCheck, .development)] == "https://stand-in.internal"
+        expectEqual(settings.authorization, .bearer)
+        expectEqual(settings.timeout, .seconds(3))
+        expectEqual(settings.concurrent, 2)
+        expectEqual(settings.queue, 5)
+        expectEqual(settings.perSecond, 7)
+        expectEqual(settings.proxy, "http://proxy.internal:3128")
+        expectEqual(settings.hosts[AppleHost(.receipts, .production)], "https://localhost:4443")
+        expectEqual(settings.hosts[AppleHost(.receipts, .test)], "https://[::1]:4443")
+        expectEqual(
+            settings.hosts[AppleHost(.deviceCheck, .development)],
+            "https://stand-in.internal"
         )
     }
 
@@ -111,12 +114,12 @@ import Testing
     ) {
         let loaded = Self.loaded("\n  concurrent: 2\n  receipts:\n    \(setting)")
         #expect(loaded.configuration == nil)
-        #expect(loaded.problems.map(\.text) == ["p.yaml:7: apple.receipts.\(text)"])
+        expectEqual(loaded.problems.map(\.text), ["p.yaml:7: apple.receipts.\(text)"])
     }
 
     @Test func `an unknown key of apple.receipts is named beside those that there are`() {
         let problem = Self.loaded("{ receipts: { renews: true } }").problems.map(\.text)
-        #expect(problem.count == 1)
+        expectEqual(problem.count, 1)
         #expect(problem[0].hasPrefix("p.yaml:4: apple.receipts.renews: found an unknown"))
         #expect(problem[0].contains("renew"))
     }
@@ -126,18 +129,19 @@ import Testing
             let loaded = Self.loaded(
                 "{ receipts: { renew: false, rate: \(text), every: \(days)d } }"
             )
-            #expect(loaded.problems.map(\.text) == [])
+            expectEqual(loaded.problems.map(\.text), [])
             let receipts = try #require(loaded.configuration?.apple.receipts)
             #expect(!receipts.renews && receipts.perSecond == perSecond)
-            #expect(receipts.every == .seconds(days * 86_400))
+            expectEqual(receipts.every, .seconds(days * 86_400))
         }
     }
 
     @Test(arguments: [0o644, 0o604, 0o602, 0o777] as [UInt16])
     func `a key that every user of the host may read is refused`(_ mode: UInt16) {
         let problems = Self.loaded(Self.one, mode: mode).problems.map(\.text)
-        #expect(
-            problems == [
+        expectEqual(
+            problems,
+            [
                 """
                 p.yaml:4: apple.keys[0].file: found a key with mode \(String(mode, radix: 8)), \
                 open to every user of this host; use chmod o= k.p8
@@ -159,7 +163,7 @@ import Testing
         _ p8: String,
         _ found: String
     ) {
-        #expect(Self.loaded(Self.one, p8: p8).errors.map(\.found) == [found + " (k.p8)"])
+        expectEqual(Self.loaded(Self.one, p8: p8).errors.map(\.found), [found + " (k.p8)"])
     }
 
     @Test(arguments: [
@@ -206,7 +210,7 @@ import Testing
     func `what can't be meant is an error at its place`(_ apple: String, _ texts: [String]) {
         let loaded = Self.loaded(apple)
         #expect(loaded.configuration == nil)
-        #expect(loaded.errors.count == texts.count, "\(loaded.problems.map(\.text))")
+        expectEqual(loaded.errors.count, texts.count, "\(loaded.problems.map(\.text))")
         for (problem, text) in zip(loaded.errors, texts) {
             #expect(problem.text.contains(text), "\(problem.text)")
         }

@@ -2,6 +2,7 @@ import AppAttest
 import ConfigurationReading
 import Cryptography
 import Encodings
+import Expectations
 import HTTPWire
 import Proxy
 import RequestBinding
@@ -24,20 +25,20 @@ import Verification
 
     @Test func `JSON is YAML`() throws {
         let loaded = load(Self.benchmark)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.loops == .fixed(1))
-        #expect(configuration.log.access == .off)
-        #expect(configuration.store == .sqlite(file: "/tmp/x.db"))
-        #expect(configuration.admin == nil)
-        #expect(configuration.listeners.map(\.address.text) == ["127.0.0.1:9810"])
+        expectEqual(configuration.loops, .fixed(1))
+        expectEqual(configuration.log.access, .off)
+        expectEqual(configuration.store, .sqlite(file: "/tmp/x.db"))
+        expectEqual(configuration.admin, nil)
+        expectEqual(configuration.listeners.map(\.address.text), ["127.0.0.1:9810"])
         let rule = try #require(configuration.rules.rules.first)
-        #expect(rule.mode == .enforce)
-        #expect(rule.signing == .lines([.method, .target, .body], headers: []))
-        #expect(rule.challenge == .none)
+        expectEqual(rule.mode, .enforce)
+        expectEqual(rule.signing, .lines([.method, .target, .body], headers: []))
+        expectEqual(rule.challenge, .none)
         #expect(!rule.sendsNextChallenge)
-        #expect(rule.body == .streamed(limit: .gibibytes(64)))
-        #expect(configuration.rules.fallback.mode == .off)
+        expectEqual(rule.body, .streamed(limit: .gibibytes(64)))
+        expectEqual(configuration.rules.fallback.mode, .off)
     }
 
     @Test func `under TLS clients may choose HTTP/2, unless the listener says off`() throws {
@@ -55,30 +56,30 @@ import Verification
             files: ["c.pem": "-", "k.pem": "-"]
         )
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.listeners.map(\.http2) == [.off, .on, .on, .off])
+        expectEqual(configuration.listeners.map(\.http2), [.off, .on, .on, .off])
     }
 
     @Test func `a rule that says nothing else signs everything with a challenge`() throws {
         let rule = try rule("mode: enforce")
-        #expect(rule.signing == .lines(.all, headers: []))
-        #expect(rule.challenge == .required)
-        #expect(rule.counter == .window(64))
-        #expect(rule.body == .held(limit: .mebibytes(10), memory: .kibibytes(256)))
-        #expect(rule.onError == .refuse)
-        #expect(rule.unsupported == .refuse)
-        #expect(rule.fields == .standard)
+        expectEqual(rule.signing, .lines(.all, headers: []))
+        expectEqual(rule.challenge, .required)
+        expectEqual(rule.counter, .window(64))
+        expectEqual(rule.body, .held(limit: .mebibytes(10), memory: .kibibytes(256)))
+        expectEqual(rule.onError, .refuse)
+        expectEqual(rule.unsupported, .refuse)
+        expectEqual(rule.fields, .standard)
         #expect(rule.sendsNextChallenge)
-        #expect(rule.rollout == Rollout(.fixed(.whole), salt: "a"))
-        #expect(rule.origin == OriginIndex(0))
+        expectEqual(rule.rollout, Rollout(.fixed(.whole), salt: "a"))
+        expectEqual(rule.origin, OriginIndex(0))
     }
 
     @Test func `content is held when it is what is signed`() throws {
         let rule = try rule("mode: enforce, sign: content")
-        #expect(rule.signing == .content)
-        #expect(rule.challenge == .none)
-        #expect(rule.body == .held(limit: .mebibytes(10), memory: .kibibytes(256)))
+        expectEqual(rule.signing, .content)
+        expectEqual(rule.challenge, .none)
+        expectEqual(rule.body, .held(limit: .mebibytes(10), memory: .kibibytes(256)))
         let small = try self.rule("mode: enforce, sign: content, body: { limit: 1KiB }")
-        #expect(small.body == .held(limit: .kibibytes(1), memory: .kibibytes(1)))
+        expectEqual(small.body, .held(limit: .kibibytes(1), memory: .kibibytes(1)))
     }
 
     @Test func `every option of a rule arrives`() throws {
@@ -93,33 +94,33 @@ import Verification
             next_challenge: true, allow_encoded: [slash, backslash]
             """
         )
-        #expect(rule.origin == OriginIndex(1))
+        expectEqual(rule.origin, OriginIndex(1))
         let share = try #require(Share(percent: "0.5%"))
-        #expect(rule.rollout == Rollout(.fixed(share), by: .address, salt: "s"))
-        #expect(rule.signing == .lines(.all, headers: ["idempotency-key"]))
-        #expect(rule.challenge == .optional)
-        #expect(rule.counter == .window(64))
-        #expect(rule.body == .held(limit: .mebibytes(2), memory: .mebibytes(1)))
-        #expect(rule.accept == .assertionOrSession)
-        #expect(rule.onError == .forward)
-        #expect(rule.unsupported == .forward)
-        #expect(rule.preflight == .forward)
-        #expect(rule.fields.keyID == Array("x-key".utf8))
-        #expect(rule.fields.assertion == FieldNames.standard.assertion)
+        expectEqual(rule.rollout, Rollout(.fixed(share), by: .address, salt: "s"))
+        expectEqual(rule.signing, .lines(.all, headers: ["idempotency-key"]))
+        expectEqual(rule.challenge, .optional)
+        expectEqual(rule.counter, .window(64))
+        expectEqual(rule.body, .held(limit: .mebibytes(2), memory: .mebibytes(1)))
+        expectEqual(rule.accept, .assertionOrSession)
+        expectEqual(rule.onError, .forward)
+        expectEqual(rule.unsupported, .forward)
+        expectEqual(rule.preflight, .forward)
+        expectEqual(rule.fields.keyID, Array("x-key".utf8))
+        expectEqual(rule.fields.assertion, FieldNames.standard.assertion)
         #expect(rule.sendsNextChallenge)
-        #expect(rule.allowEncoded == [.encodedSlash, .encodedBackslash])
+        expectEqual(rule.allowEncoded, [.encodedSlash, .encodedBackslash])
     }
 
     @Test func `a challenge inside signed content is required where it is pointed at`() throws {
         let rule = try rule("mode: enforce, sign: content, challenge: { json_pointer: /auth/c }")
-        #expect(rule.challenge == .required)
+        expectEqual(rule.challenge, .required)
         #expect(rule.challengeSource == .jsonPointer(try #require(JSONPointer("/auth/c"))))
     }
 
     @Test func `off is a text and nothing is asked`() throws {
         let rule = try rule("mode: off")
-        #expect(rule.mode == .off)
-        #expect(rule.challenge == .none)
+        expectEqual(rule.mode, .off)
+        expectEqual(rule.challenge, .none)
         #expect(!rule.signing.coversBody)
     }
 
@@ -135,7 +136,7 @@ import Verification
               - { id: a, match: { path: /a }, \(options) }
             """
         )
-        #expect(loaded.errors.map(\.text) == [])
+        expectEqual(loaded.errors.map(\.text), [])
         return try #require(loaded.configuration?.rules.rules.first)
     }
 
@@ -149,18 +150,18 @@ import Verification
                 """
             ).configuration
         )
-        #expect(configuration.loops == .perCore)
+        expectEqual(configuration.loops, .perCore)
         #expect(configuration.apps.isEmpty && configuration.store == .none)
-        #expect(configuration.timeouts == Timeouts())
-        #expect(configuration.limits == ProxyLimits())
-        #expect(configuration.challenges == ChallengeSettings())
-        #expect(configuration.enrolment == EnrolmentAdmission.Settings())
-        #expect(configuration.log == LogSettings())
-        #expect(configuration.endpointsPath == "/.well-known/app-attest")
-        #expect(configuration.spillFolder == "/tmp")
-        #expect(configuration.origins[0].rules.connectTimeout == 3_000)
-        #expect(configuration.origins[0].host == nil)
-        #expect(configuration.limits.requestHead == HeadLimits())
+        expectEqual(configuration.timeouts, Timeouts())
+        expectEqual(configuration.limits, ProxyLimits())
+        expectEqual(configuration.challenges, ChallengeSettings())
+        expectEqual(configuration.enrolment, EnrolmentAdmission.Settings())
+        expectEqual(configuration.log, LogSettings())
+        expectEqual(configuration.endpointsPath, "/.well-known/app-attest")
+        expectEqual(configuration.spillFolder, "/tmp")
+        expectEqual(configuration.origins[0].rules.connectTimeout, 3_000)
+        expectEqual(configuration.origins[0].host, nil)
+        expectEqual(configuration.limits.requestHead, HeadLimits())
     }
 
     @Test func `sections override their defaults one by one`() throws {
@@ -188,30 +189,30 @@ import Verification
                 """
             ).configuration
         )
-        #expect(configuration.origins[0].host == "api.internal")
-        #expect(configuration.origins[0].rules.connectTimeout == 250)
-        #expect(configuration.origins[0].rules.firstByteTimeout == 300_000)
-        #expect(configuration.timeouts.head == 10_000)
-        #expect(configuration.timeouts.bodyMinimumRate == 0)
-        #expect(configuration.limits.requestHead.headBytesMax == 32 << 10)
-        #expect(configuration.limits.addressConnectionsMax == nil)
-        #expect(configuration.limits.addressRequests == 100)
-        #expect(configuration.limits.addressBurst == 300)
-        #expect(configuration.limits.addressCalls == 50)
-        #expect(configuration.limits.addressFailures == 60)
-        #expect(configuration.enrolment.perSecond == 5)
-        #expect(configuration.enrolment.burst == 200)
+        expectEqual(configuration.origins[0].host, "api.internal")
+        expectEqual(configuration.origins[0].rules.connectTimeout, 250)
+        expectEqual(configuration.origins[0].rules.firstByteTimeout, 300_000)
+        expectEqual(configuration.timeouts.head, 10_000)
+        expectEqual(configuration.timeouts.bodyMinimumRate, 0)
+        expectEqual(configuration.limits.requestHead.headBytesMax, 32 << 10)
+        expectEqual(configuration.limits.addressConnectionsMax, nil)
+        expectEqual(configuration.limits.addressRequests, 100)
+        expectEqual(configuration.limits.addressBurst, 300)
+        expectEqual(configuration.limits.addressCalls, 50)
+        expectEqual(configuration.limits.addressFailures, 60)
+        expectEqual(configuration.enrolment.perSecond, 5)
+        expectEqual(configuration.enrolment.burst, 200)
         let (from, to) = (UnixTime(seconds: 1_796_083_200), UnixTime(seconds: 1_796_947_200))
         let one = try #require(Share(percent: "1%"))
-        #expect(
-            configuration.enrolment.ramp
-                == .growing(from: from, to: to, start: one, end: .whole)
+        expectEqual(
+            configuration.enrolment.ramp,
+            .growing(from: from, to: to, start: one, end: .whole)
         )
-        #expect(configuration.challenges.capacity == 2048)
-        #expect(configuration.trustedProxies.count == 2)
-        #expect(configuration.addressSource == .forwarded)
-        #expect(configuration.log.access == .file("logs/access.log"))
-        #expect(configuration.endpointsPath == "/attest")
+        expectEqual(configuration.challenges.capacity, 2048)
+        expectEqual(configuration.trustedProxies.count, 2)
+        expectEqual(configuration.addressSource, .forwarded)
+        expectEqual(configuration.log.access, .file("logs/access.log"))
+        expectEqual(configuration.endpointsPath, "/attest")
     }
 
     private static let main = """
@@ -232,11 +233,12 @@ import Verification
         files.files["/etc/p/rules/.hidden.yaml"] = "nonsense"
         files.files["/etc/p/rules/README.md"] = "nonsense"
         let loaded = ConfigurationLoader.load("/etc/p/portcullis.yaml", files: files)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.rules.rules.map(\.id) == ["a", "c", "b", "default"])
-        #expect(
-            configuration.rulePlaces.map(\.text) == [
+        expectEqual(configuration.rules.rules.map(\.id), ["a", "c", "b", "default"])
+        expectEqual(
+            configuration.rulePlaces.map(\.text),
+            [
                 "/etc/p/rules/100-a.yaml:1", "/etc/p/rules/100-a.yaml:2",
                 "/etc/p/rules/20-b.yaml:1",
                 "/etc/p/portcullis.yaml:3",
@@ -254,8 +256,9 @@ import Verification
         files.files["rules/5.YAML"] = "[]"
         files.files["rules/notes.txt"] = "[]"
         let texts = ConfigurationLoader.load("p.yaml", files: files).errors.map(\.text)
-        #expect(
-            texts == [
+        expectEqual(
+            texts,
+            [
                 "p.yaml:4: rules: found \"4.yml\"; use the ending .yaml",
                 "p.yaml:4: rules: found \"5.YAML\"; use the ending .yaml",
                 "rules/3.yaml:1: found a mapping; use a list of rules: - id: …",
@@ -291,14 +294,14 @@ import Verification
                 """
             ).configuration?.apps.first
         )
-        #expect(app.hash == AppIDHash(appID: "TEAM123456.com.example.mac"))
-        #expect(app.environments == [.production, .development])
-        #expect(app.clientDataHash == .raw)
-        #expect(app.platform == .macos)
-        #expect(app.builds.categories == [.appStore, .developerID])
-        #expect(app.builds.bundleVersions == ["1314"])
+        expectEqual(app.hash, AppIDHash(appID: "TEAM123456.com.example.mac"))
+        expectEqual(app.environments, [.production, .development])
+        expectEqual(app.clientDataHash, .raw)
+        expectEqual(app.platform, .macos)
+        expectEqual(app.builds.categories, [.appStore, .developerID])
+        expectEqual(app.builds.bundleVersions, ["1314"])
         #expect(!app.builds.acceptsAbsentCategory)
-        #expect(app.receipt == .required)
+        expectEqual(app.receipt, .required)
         #expect(!app.isTest)
     }
 
@@ -314,10 +317,11 @@ import Verification
         let loaded = load(text, files: ["ca.pem": root.pem])
         let app = try #require(loaded.configuration?.apps.first)
         #expect(app.isTest)
-        #expect(app.testRoots.map(\.der) == [root.der])
-        #expect(app.environments == [.development])
-        #expect(
-            loaded.problems.map(\.text) == [
+        expectEqual(app.testRoots.map(\.der), [root.der])
+        expectEqual(app.environments, [.development])
+        expectEqual(
+            loaded.problems.map(\.text),
+            [
                 """
                 p.yaml:5: warning: apps[0].environments: found a test app; \
                 use it only where keys of ca.pem may pass for devices

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import HTTPWire
 import Proxy
 import Rules
@@ -68,18 +69,19 @@ import Testing
     func `where the asking proxy sends the content, rules may sign it`(form: String) throws {
         let loaded = Self.deciding(["\(form), content: whole"])
         let decides = try #require(loaded.configuration).listeners[0].decides
-        #expect(decides?.form.rawValue == form)
-        #expect(decides?.content == .whole)
+        expectEqual(decides?.form.rawValue, form)
+        expectEqual(decides?.content, .whole)
         let http2 = loaded.configuration?.listeners[0].http2
-        #expect(http2 == (form == "ext_authz_grpc" ? .on : .off))
+        expectEqual(http2, form == "ext_authz_grpc" ? .on : .off)
         #expect(!loaded.warnings.contains { $0.text.contains("content-unseen") })
     }
 
     @Test func `check warns where content does not come to one of several listeners`() throws {
         let loaded = Self.deciding(["ext_authz, content: whole", "forward_auth"])
         let configuration = try #require(loaded.configuration)
-        #expect(
-            loaded.warnings.map(\.text).filter { $0.contains("content-unseen") } == [
+        expectEqual(
+            loaded.warnings.map(\.text).filter { $0.contains("content-unseen") },
+            [
                 """
                 p.yaml:3: warning: listen[1].decides: found it without content: whole, so that \
                 rules which sign the content refuse every request there (content-unseen): a; use \
@@ -93,19 +95,19 @@ import Testing
             let now = UnixTime(seconds: 1_797_292_800)
             let explained = Explanation(sketch, configuration, now: now)
             let line = "  refused at 127.0.0.1:9001 with 413: content-unseen\n"
-            #expect(explained.text.contains(line) == isNamed)
+            expectEqual(explained.text.contains(line), isNamed)
             let member = "\"content_unseen_at\": [\"127.0.0.1:9001\"]"
-            #expect(explained.json.contains(member) == isNamed)
+            expectEqual(explained.json.contains(member), isNamed)
         }
     }
 
     @Test func `rules may sign content that comes to a listener which forwards it`() throws {
         for form in ["auth_request", "forward_auth"] {
             let loaded = Self.deciding([form], forwards: true)
-            #expect(try #require(loaded.configuration).listeners.count == 2)
+            try expectEqual(#require(loaded.configuration).listeners.count, 2)
             let warnings = loaded.warnings.map(\.text).filter { $0.contains("content-unseen") }
-            #expect(warnings.count == 1)
-            #expect(warnings.first?.hasPrefix("p.yaml:2: warning: listen[0].decides: ") == true)
+            expectEqual(warnings.count, 1)
+            expectEqual(warnings.first?.hasPrefix("p.yaml:2: warning: listen[0].decides: "), true)
             #expect(Self.deciding([form]).configuration == nil)
         }
     }
@@ -113,7 +115,7 @@ import Testing
     @Test func `content that is signed is held unless the rule says otherwise`() throws {
         let configuration = try #require(Self.loaded(Self.held).configuration)
         let expected = BodyRule.held(limit: .mebibytes(10), memory: .kibibytes(256))
-        #expect(configuration.rules.rules[0].body == expected)
+        expectEqual(configuration.rules.rules[0].body, expected)
     }
 
     @Test(arguments: [
@@ -127,16 +129,17 @@ import Testing
         chosen: String
     ) throws {
         let loaded = Self.loaded(Self.held, devices: folders.merging(["": 1]) { $1 })
-        #expect(try #require(loaded.configuration).spillFolder == chosen)
+        try expectEqual(#require(loaded.configuration).spillFolder, chosen)
         #expect(loaded.problems.isEmpty)
     }
 
     @Test func `check warns of held content on the store's file system`() throws {
         let one: [String: UInt64] = ["": 1, "/tmp": 1, "/var/tmp": 1, "/dev/shm": 1]
         let byDefault = Self.loaded(Self.held, devices: one)
-        #expect(try #require(byDefault.configuration).spillFolder == "/tmp")
-        #expect(
-            byDefault.warnings.map(\.text) == [
+        try expectEqual(#require(byDefault.configuration).spillFolder, "/tmp")
+        expectEqual(
+            byDefault.warnings.map(\.text),
+            [
                 """
                 p.yaml:4: warning: spill_folder: found /tmp on the store's file system, where held \
                 content can leave it no room; use a folder on another file system, or a \
@@ -146,8 +149,11 @@ import Testing
         )
         let other: [String: UInt64] = ["": 1, "/tmp": 2, "/var/tmp": 1]
         let stated = Self.loaded(Self.held, devices: other, more: "spill_folder: /var/tmp")
-        #expect(try #require(stated.configuration).spillFolder == "/var/tmp")
-        #expect(stated.warnings.map(\.text).count { $0.hasPrefix("p.yaml:7: warning: spill") } == 1)
+        try expectEqual(#require(stated.configuration).spillFolder, "/var/tmp")
+        expectEqual(
+            stated.warnings.map(\.text).count { $0.hasPrefix("p.yaml:7: warning: spill") },
+            1
+        )
         // Where nothing can go to a file, nothing is said.
         for rule in ["sign: [method]", "sign: [body], body: { limit: 1KiB, memory: 1KiB }"] {
             #expect(Self.loaded(rule, devices: one).warnings.isEmpty)
@@ -158,7 +164,7 @@ import Testing
         let devices: [String: UInt64] = ["": 1, "/tmp": 2, "/var/tmp": 3, "/dev/shm": 4]
         let loaded = Self.loaded(Self.held, devices: devices, inMemory: ["/tmp", "/dev/shm"])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.spillFolder == "/var/tmp")
+        expectEqual(configuration.spillFolder, "/var/tmp")
         #expect(
             Check(loaded, file: "p.yaml").text.contains(
                 """
@@ -178,7 +184,7 @@ import Testing
             inMemory: ["/tmp", "/dev/shm"],
             readOnly: ["/var/tmp"]
         )
-        #expect(try #require(loaded.configuration).spillFolder == "/tmp")
+        try expectEqual(#require(loaded.configuration).spillFolder, "/tmp")
     }
 
     @Test func `a folder in memory counts as memory, and check says so`() throws {
@@ -199,13 +205,14 @@ import Testing
         )
         // One client alone must have room for what a rule takes.
         let large = "sign: [body], body: { limit: 40MiB }"
-        #expect(try #require(loaded(large).configuration).limits.addressHeldMax == 40 << 20)
-        #expect(
-            loaded("sign: [body], body: { limit: 65MiB }").errors.map(\.text).first == """
-                p.yaml:6: rules[0].body.limit: found a limit of 65MiB with limits.held_memory of \
-                64MiB for /dev/shm too, which is in memory; use a limit of at most 64MiB, or a \
-                larger limits.held_memory, or a spill_folder on a disk
-                """
+        try expectEqual(#require(loaded(large).configuration).limits.addressHeldMax, 40 << 20)
+        expectEqual(
+            loaded("sign: [body], body: { limit: 65MiB }").errors.map(\.text).first,
+            """
+            p.yaml:6: rules[0].body.limit: found a limit of 65MiB with limits.held_memory of \
+            64MiB for /dev/shm too, which is in memory; use a limit of at most 64MiB, or a \
+            larger limits.held_memory, or a spill_folder on a disk
+            """
         )
         let stated = loaded(Self.held, more: "limits: { address_held: 32MiB, key_held: 12MiB }")
         let chosen = try #require(stated.configuration).limits
@@ -229,8 +236,9 @@ import Testing
     @Test func `check warns of streaming over a socket that has no reset`() {
         let rule = "sign: [body], body: streamed"
         let loaded = Self.loaded(rule, server: "unix:/run/o.sock")
-        #expect(
-            loaded.warnings.map(\.text) == [
+        expectEqual(
+            loaded.warnings.map(\.text),
+            [
                 """
                 p.yaml:6: warning: rules[0].body: found streamed to unix:/run/o.sock, where a \
                 broken request ends without a reset; use held, or servers that are reached by TCP
@@ -243,8 +251,9 @@ import Testing
     /// A gRPC server runs a call when its message is whole; tried with grpcio.
     @Test func `streaming to an origin that speaks HTTP/2 is refused`() {
         let rule = "sign: [body], body: streamed"
-        #expect(
-            Self.loaded(rule, origin: ", http2: on").errors.map(\.text) == [
+        expectEqual(
+            Self.loaded(rule, origin: ", http2: on").errors.map(\.text),
+            [
                 """
                 p.yaml:6: rules[0].body: found streamed with http2: on, where a gRPC server runs \
                 a call before its end; use held, or an origin without http2
@@ -258,8 +267,9 @@ import Testing
         let large = "sign: [body], body: { limit: 2MiB }"
         for (key, size) in [("held_disk", "1MiB"), ("address_held", "1MiB"), ("key_held", "1MiB")] {
             let loaded = Self.loaded(large, more: "limits: { \(key): \(size) }")
-            #expect(
-                loaded.errors.map(\.text) == [
+            expectEqual(
+                loaded.errors.map(\.text),
+                [
                     """
                     p.yaml:6: rules[0].body.limit: found a limit of 2MiB with limits.\(key) of \
                     1MiB; use a limit of at most 1MiB, or a larger limits.\(key)

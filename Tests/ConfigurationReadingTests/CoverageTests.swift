@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Testing
 
 /// What `check` says of the ways past an enforced rule.
@@ -13,7 +14,7 @@ import Testing
             \(rest)
             """
         )
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let lines = Check(loaded, file: "p.yaml").text.split(separator: "\n").map(String.init)
         return Array(lines.drop { !$0.hasPrefix("coverage") }.dropFirst())
     }
@@ -32,8 +33,9 @@ import Testing
               - { id: m, match: { path: /m }, mode: enforce, origin: media }
             """
         )
-        #expect(
-            lines == [
+        expectEqual(
+            lines,
+            [
                 "coverage what reaches an enforced rule's origin without an enforced verdict",
                 "  a",
                 """
@@ -74,8 +76,9 @@ import Testing
               - { id: w, match: { path: /w/** }, mode: enforce }
             """
         )
-        #expect(
-            lines == [
+        expectEqual(
+            lines,
+            [
                 "coverage what reaches an enforced rule's origin without an enforced verdict",
                 "  pay",
                 """
@@ -144,8 +147,9 @@ import Testing
               - { id: h, match: { path: /health }, mode: off, origin: shop }
             """
         )
-        #expect(
-            lines == ["coverage no way past an enforced rule was found", "p.yaml: ok, 0 warnings"]
+        expectEqual(
+            lines,
+            ["coverage no way past an enforced rule was found", "p.yaml: ok, 0 warnings"]
         )
     }
 
@@ -162,8 +166,9 @@ import Testing
               - { id: www, match: { host: "*.c", path: /*/a }, mode: off, origin: shop }
             """
         )
-        #expect(
-            lines.dropFirst() == [
+        expectEqual(
+            lines.dropFirst(),
+            [
                 "  a",
                 """
                     p.yaml:7: warning: read.mode: found observe for any other host, or none \
@@ -194,7 +199,7 @@ import Testing
             which some servers run another path, host or method than the matched one; use no such \
             keep_fields unless it surely does not do so
             """
-        #expect(lines.dropFirst() == ["  a", way, "p.yaml: ok, 1 warning"])
+        expectEqual(lines.dropFirst(), ["  a", way, "p.yaml: ok, 1 warning"])
     }
 
     @Test func `a rule that another one stands in front of is no way`() {
@@ -209,7 +214,7 @@ import Testing
               - { id: off, match: { path: /*/x }, mode: off, origin: shop }
             """
         )
-        #expect(lines.first == "coverage no way past an enforced rule was found")
+        expectEqual(lines.first, "coverage no way past an enforced rule was found")
     }
 
     @Test func `what an enforced rule excepts itself is told with it`() {
@@ -237,7 +242,7 @@ import Testing
                 p.yaml:7: warning: a.on_error: found forward, while the store fails; use refuse
             p.yaml: ok, 3 warnings
             """
-        #expect(lines.dropFirst().joined(separator: "\n") == expected)
+        expectEqual(lines.dropFirst().joined(separator: "\n"), expected)
     }
 
     @Test func `an origin of another name with the same server is the same origin`() {
@@ -250,8 +255,9 @@ import Testing
               - { id: b, match: { path: /a }, mode: off, origin: old }
             """
         )
-        #expect(
-            lines.dropFirst() == [
+        expectEqual(
+            lines.dropFirst(),
+            [
                 "  a",
                 """
                     p.yaml:8: warning: b.mode: found off for any other method, to t:80 as origin \
@@ -275,7 +281,7 @@ import Testing
             \(rules.joined())
             """
         )
-        #expect(lines.count { $0.contains("warning: h") } == 16)
+        expectEqual(lines.count { $0.contains("warning: h") }, 16)
         #expect(lines.contains("    not all rules were compared; more may do so"))
     }
 
@@ -298,7 +304,7 @@ import Testing
             \(rules.joined())
             """
         )
-        #expect(lines.count { $0.contains("default.mode: found off") } == 140)
+        expectEqual(lines.count { $0.contains("default.mode: found off") }, 140)
     }
 
     @Test func `preflights that are forwarded are a way past the rule`() {
@@ -310,8 +316,9 @@ import Testing
               - { id: a, match: { path: /a }, mode: enforce, preflight: forward }
             """
         )
-        #expect(
-            lines.dropFirst() == [
+        expectEqual(
+            lines.dropFirst(),
+            [
                 "  a",
                 """
                     p.yaml:7: warning: a.preflight: found forward, for OPTIONS that anybody can \

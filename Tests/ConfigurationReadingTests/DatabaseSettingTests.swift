@@ -1,3 +1,4 @@
+import Expectations
 import KeyStore
 import Testing
 
@@ -19,8 +20,8 @@ import Testing
     @Test func `a database is reached with bounds that have defaults`() throws {
         let address = "host=/run/postgresql dbname=portcullis"
         let plain = Self.loaded("{ postgresql: { address: \(address) } }")
-        #expect(plain.problems.map(\.text) == [])
-        #expect(plain.configuration?.store == .postgresql(PostgreSQLSettings(address: address)))
+        expectEqual(plain.problems.map(\.text), [])
+        expectEqual(plain.configuration?.store, .postgresql(PostgreSQLSettings(address: address)))
         let more =
             "connect_timeout: 1s, statement_timeout: 500ms, keys_cached: 2000, "
             + "revoked_within: 5s"
@@ -30,7 +31,7 @@ import Testing
         settings.statementTimeout = .milliseconds(500)
         settings.revokedWithin = .seconds(5)
         settings.keysCached = 2_000
-        #expect(other.configuration?.store == .postgresql(settings))
+        expectEqual(other.configuration?.store, .postgresql(settings))
     }
 
     @Test(arguments: [
@@ -43,7 +44,7 @@ import Testing
     func `a password in the address is refused, and not repeated`(address: String) {
         let loaded = Self.loaded("{ postgresql: { address: \"\(address)\" } }")
         #expect(loaded.configuration == nil)
-        #expect(loaded.errors.count == 1)
+        expectEqual(loaded.errors.count, 1)
         #expect(loaded.errors.allSatisfy { $0.text.contains("passfile=") })
         #expect(loaded.problems.allSatisfy { !$0.text.contains("hunter2") })
     }
@@ -69,8 +70,8 @@ import Testing
     ])
     func `a database whose certificate is not verified is warned of`(address: String, count: Int) {
         let loaded = Self.loaded("{ postgresql: { address: \(address) } }")
-        #expect(loaded.errors.map(\.text) == [])
-        #expect(loaded.problems.count == count, "\(address)")
+        expectEqual(loaded.errors.map(\.text), [])
+        expectEqual(loaded.problems.count, count, "\(address)")
         #expect(loaded.problems.allSatisfy { $0.text.contains("sslmode=verify-full") })
     }
 
@@ -82,7 +83,7 @@ import Testing
     ])
     func `other addresses are refused`(what: String, address: String, next: String) {
         let loaded = Self.loaded("{ postgresql: { address: \"\(address)\" } }")
-        #expect(loaded.errors.count == 1, "\(what)")
+        expectEqual(loaded.errors.count, 1, "\(what)")
         #expect(loaded.errors.allSatisfy { $0.text.contains(next) }, "\(what)")
         #expect(loaded.problems.allSatisfy { !$0.text.contains("hunter2") })
     }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Rules
 import Testing
 
@@ -33,9 +34,9 @@ import Testing
 
     private static func device(_ text: String) throws -> DeviceRule? {
         let loaded = loaded(text)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let rule = try #require(loaded.configuration?.rules.rules.first)
-        #expect(rule.asksDevice == (rule.device != nil))
+        expectEqual(rule.asksDevice, rule.device != nil)
         return rule.device
     }
 
@@ -50,7 +51,7 @@ import Testing
         refused: [String]
     ) throws {
         let rule = try #require(try Self.device("{ refuse_if: \(condition) }"))
-        #expect(rule.refused.map(\.text).sorted() == refused)
+        expectEqual(rule.refused.map(\.text).sorted(), refused)
         #expect(rule.onError == .refuse && rule.timeout == .seconds(2))
     }
 
@@ -99,14 +100,14 @@ import Testing
         // With one key there is one team, whatever the prefix of an old app is.
         #expect(Self.loaded(Self.flagged, app: app).problems.isEmpty)
         let strange = Self.loaded(Self.flagged, apple: two, app: app).problems.map(\.text)
-        #expect(strange.count == 1)
-        #expect(strange.first?.contains("it for OLDPREFIX1.shop, whose team has no key") == true)
+        expectEqual(strange.count, 1)
+        expectEqual(strange.first?.contains("it for OLDPREFIX1.shop, whose team has no key"), true)
     }
 
     @Test func `a rule that is off warns of what it would ask`() {
         let loaded = Self.loaded(Self.flagged, mode: "off")
-        #expect(loaded.configuration?.rules.rules.first?.asksDevice == false)
-        #expect(loaded.warnings.map(\.keyPath) == ["rules[0].device"])
+        expectEqual(loaded.configuration?.rules.rules.first?.asksDevice, false)
+        expectEqual(loaded.warnings.map(\.keyPath), ["rules[0].device"])
     }
 
     @Test func `check says what is refused, and whose the bits are`() {

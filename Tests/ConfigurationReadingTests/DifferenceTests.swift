@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Rules
 import Testing
 
@@ -28,7 +29,7 @@ import Testing
 
     private func configuration(_ text: String) throws -> GatewayConfiguration {
         let loaded = load(text)
-        #expect(loaded.errors.map(\.text) == [])
+        expectEqual(loaded.errors.map(\.text), [])
         return try #require(loaded.configuration)
     }
 
@@ -53,8 +54,8 @@ import Testing
             ("percent: 25%", "percent: 25.00%"),
             ("servers: [\"m:80\"]", "servers: [m:80]")
         )
-        #expect(same.endpoints == [])
-        #expect(same.text == "no endpoint changes\n")
+        expectEqual(same.endpoints, [])
+        expectEqual(same.text, "no endpoint changes\n")
     }
 
     @Test(arguments: [
@@ -72,7 +73,7 @@ import Testing
     ])
     func `each change of an endpoint is told`(_ old: String, _ new: String, _ line: String) throws {
         let difference = try difference((old, new))
-        #expect(difference.endpoints.map(\.id) == ["orders"])
+        expectEqual(difference.endpoints.map(\.id), ["orders"])
         #expect(difference.endpoints[0].lines.contains(line))
     }
 
@@ -85,7 +86,7 @@ import Testing
 
     @Test func `a server of an origin, or an app, shows at every rule that it concerns`() throws {
         let moved = try difference(("servers: [\"s:80\"]", "servers: [\"t:80\"]"))
-        #expect(moved.endpoints.map(\.id) == ["orders", "get"])
+        expectEqual(moved.endpoints.map(\.id), ["orders", "get"])
         let apps = try difference(
             (
                 "TEAM123456.a, environments: [production]",
@@ -123,25 +124,26 @@ import Testing
     ) throws {
         let difference = try difference((old, new))
         let orders = try #require(difference.endpoints.first { $0.id == "orders" })
-        #expect(orders.lines == [line])
+        expectEqual(orders.lines, [line])
     }
 
     @Test func `a rule that goes, or comes, says who answers its requests`() throws {
         let photos =
             "  - { id: photos, match: { path: /photos/* }, origin: media, mode: \"off\" }\n"
         let gone = try difference((photos, ""))
-        #expect(
-            gone.text == """
-                photos
-                  removed: * * /photos/*, off
-                  its requests meet default (deny) now
+        expectEqual(
+            gone.text,
+            """
+            photos
+              removed: * * /photos/*, off
+              its requests meet default (deny) now
 
-                """
+            """
         )
         let new = "  - { id: new, match: { path: /photos/a }, origin: media, mode: \"off\" }\n"
         let come = try difference((photos, new + photos))
-        #expect(come.endpoints.map(\.id) == ["new"])
-        #expect(come.endpoints[0].lines[1] == "its requests met photos (off) before")
+        expectEqual(come.endpoints.map(\.id), ["new"])
+        expectEqual(come.endpoints[0].lines[1], "its requests met photos (off) before")
     }
 
     @Test func `requests that another rule answers now are told`() throws {
@@ -151,9 +153,10 @@ import Testing
 
             """
         let difference = try difference(("rules:\n", wide))
-        #expect(difference.endpoints.map(\.id) == ["wide", "get"])
-        #expect(
-            difference.endpoints[1].lines == [
+        expectEqual(difference.endpoints.map(\.id), ["wide", "get"])
+        expectEqual(
+            difference.endpoints[1].lines,
+            [
                 "requests such as GET * /v1/-0- met get (observe), and meet wide (off) now"
             ]
         )
@@ -167,9 +170,9 @@ import Testing
         let rules = try configuration(Self.base).fileRules
         _ = try orders.take(.order(.observe, rule: "orders"), note, rules)
         let difference = try difference(("percent: 25%", "percent: 50%"), orders: orders)
-        #expect(
-            difference.endpoints[0].lines.last
-                == "by a command it is observe (2026-12-15T00:00:00Z, uid 0: slow)"
+        expectEqual(
+            difference.endpoints[0].lines.last,
+            "by a command it is observe (2026-12-15T00:00:00Z, uid 0: slow)"
         )
     }
 }

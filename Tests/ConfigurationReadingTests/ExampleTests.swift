@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Foundation
 import Proxy
 import Rules
@@ -12,20 +13,20 @@ import Verification
 
     @Test func `the complete configuration loads and has every default it claims`() throws {
         let loaded = ConfigurationLoader.load(Self.examples + "/portcullis.yaml")
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.timeouts == Timeouts())
+        expectEqual(configuration.timeouts, Timeouts())
         // Its spill_folder may be in memory, and it states all sizes.
         var limits = ProxyLimits()
         limits.filesAreMemory = configuration.limits.filesAreMemory
-        #expect(configuration.limits == limits)
-        #expect(configuration.challenges == ChallengeSettings())
-        #expect(configuration.sessions == SessionTable.Limits())
-        #expect(configuration.enrolment == EnrolmentAdmission.Settings())
-        #expect(configuration.log == LogSettings())
-        #expect(configuration.process == ProcessSettings())
-        #expect(configuration.rules.rules.count == 5)
-        #expect(Check(loaded, file: "portcullis.yaml").exitStatus == 0)
+        expectEqual(configuration.limits, limits)
+        expectEqual(configuration.challenges, ChallengeSettings())
+        expectEqual(configuration.sessions, SessionTable.Limits())
+        expectEqual(configuration.enrolment, EnrolmentAdmission.Settings())
+        expectEqual(configuration.log, LogSettings())
+        expectEqual(configuration.process, ProcessSettings())
+        expectEqual(configuration.rules.rules.count, 5)
+        expectEqual(Check(loaded, file: "portcullis.yaml").exitStatus, 0)
     }
 
     /// Such lines were once joined into prose.
@@ -40,7 +41,7 @@ import Verification
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        #expect(count == 49)
+        expectEqual(count, 49)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
@@ -51,11 +52,11 @@ import Verification
                 "test-ca.pem": X509Certificate.testAuthority().pem,
             ]
         )
-        #expect(loaded.errors.map(\.text) == [])
+        expectEqual(loaded.errors.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.listeners.count == 3)
-        #expect(configuration.apps.count == 3)
-        #expect(configuration.process.user == "portcullis")
+        expectEqual(configuration.listeners.count, 3)
+        expectEqual(configuration.apps.count, 3)
+        expectEqual(configuration.process.user, "portcullis")
     }
 
     @Test func `the cases pass against it`() throws {
@@ -67,7 +68,7 @@ import Verification
             configuration,
             now: UnixTime(seconds: 1_797_292_800)
         )
-        #expect(result.exitStatus == 0, "\(result.text)")
+        expectEqual(result.exitStatus, 0, "\(result.text)")
     }
 
     @Test(arguments: [
@@ -86,7 +87,7 @@ import Verification
             \(name == "tokens" ? Self.proofs : "")
             """
         let loaded = load(main, files: ["rules/\(name).yaml": rules])
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         #expect(loaded.configuration != nil)
     }
 
@@ -101,6 +102,6 @@ import Verification
 
     @Test func `no example is left out`() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: Self.examples)
-        #expect(names.filter { $0.hasSuffix(".yaml") }.count == 11)
+        expectEqual(names.filter { $0.hasSuffix(".yaml") }.count, 11)
     }
 }

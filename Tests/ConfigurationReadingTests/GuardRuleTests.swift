@@ -1,3 +1,4 @@
+import Expectations
 import Rules
 import Testing
 
@@ -36,9 +37,9 @@ import Testing
         let loaded = Self.loaded("{ refused: 0.5%, of: installs, window: 1h, minimum: 1000 }")
         #expect(loaded.problems.isEmpty)
         let fallback = try #require(loaded.configuration?.rules.rules.first?.demands.fallback)
-        #expect(fallback.refused.text == "0.5%")
-        #expect(fallback.window == .seconds(3600))
-        #expect(fallback.minimum == 1000)
+        expectEqual(fallback.refused.text, "0.5%")
+        expectEqual(fallback.window, .seconds(3600))
+        expectEqual(fallback.minimum, 1000)
     }
 
     @Test(arguments: [
@@ -54,13 +55,13 @@ import Testing
     ])
     func `what it can't mean is an error with its place`(text: String, part: String) {
         let errors = Self.loaded(text).errors.map(\.text)
-        #expect(errors.count == 1, "\(errors)")
-        #expect(errors.first?.hasPrefix("p.yaml:6: ") == true, "\(errors)")
-        #expect(errors.first?.contains(part) == true, "\(errors)")
+        expectEqual(errors.count, 1, "\(errors)")
+        expectEqual(errors.first?.hasPrefix("p.yaml:6: "), true, "\(errors)")
+        expectEqual(errors.first?.contains(part), true, "\(errors)")
     }
 
     @Test func `it is idle where nothing is verified, and waits where a rule observes`() {
-        #expect(Self.loaded("{ refused: 2% }", mode: "off").warnings.count == 1)
+        expectEqual(Self.loaded("{ refused: 2% }", mode: "off").warnings.count, 1)
         #expect(Self.loaded("{ refused: 2% }", mode: "observe").problems.isEmpty)
     }
 
@@ -71,9 +72,9 @@ import Testing
         )
         #expect(loaded.problems.isEmpty)
         let hooks = try #require(loaded.configuration?.hooks)
-        #expect(hooks.onGuard == ["/bin/page", "-t", "a b $X"])
-        #expect(hooks.timeout == .seconds(3))
-        #expect(Self.loaded("{ refused: 2% }").configuration?.hooks == HookSettings())
+        expectEqual(hooks.onGuard, ["/bin/page", "-t", "a b $X"])
+        expectEqual(hooks.timeout, .seconds(3))
+        expectEqual(Self.loaded("{ refused: 2% }").configuration?.hooks, HookSettings())
     }
 
     @Test(arguments: [
@@ -86,7 +87,7 @@ import Testing
     ])
     func `a hook that can't be run is an error`(text: String, part: String) {
         let errors = Self.loaded("{ refused: 2% }", more: "hooks: \(text)").errors.map(\.text)
-        #expect(errors.count == 1, "\(errors)")
-        #expect(errors.first?.contains(part) == true, "\(errors)")
+        expectEqual(errors.count, 1, "\(errors)")
+        expectEqual(errors.first?.contains(part), true, "\(errors)")
     }
 }

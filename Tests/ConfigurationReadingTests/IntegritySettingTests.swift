@@ -1,5 +1,6 @@
 import AppleStandIn
 import ConfigurationReading
+import Expectations
 import OutboundCalls
 import Rules
 import Testing
@@ -44,12 +45,12 @@ import Testing
 
     @Test func `a service account has defaults for all else`() throws {
         let loaded = Self.loaded("service_account: a")
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let proof = try #require(loaded.configuration?.proofs.first)
         guard case .integrity(let settings) = proof.kind, let service = settings.service else {
             return #expect(Bool(false))
         }
-        #expect(proof.proof.place == .field(Array("app-attest-integrity-token".utf8)))
+        expectEqual(proof.proof.place, .field(Array("app-attest-integrity-token".utf8)))
         #expect(settings.ageMax == 300 && service.url == IntegrityService.address)
         #expect(service.calls.timeout == .seconds(3) && service.calls.perSecond == 50)
         let rule = try #require(loaded.configuration?.rules.rules.first?.integrity)
@@ -71,7 +72,7 @@ import Testing
                 """,
             app: ", integrity: { licensed: true, action: refuse }"
         )
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
         guard case .integrity(let settings) = configuration.proofs[0].kind,
             let service = settings.service
@@ -83,7 +84,7 @@ import Testing
         let rule = try #require(configuration.rules.rules.first?.integrity)
         #expect(rule.device == [.basic, .virtual] && rule.needsLicense && rule.needsRecognition)
         #expect(rule.activityMax == 3 && rule.playProtect == [.noIssues, .noData])
-        #expect(rule.proof.onError == .forward)
+        expectEqual(rule.proof.onError, .forward)
         let enrolling = configuration.apps[0].android?.settings.integrity
         #expect(enrolling?.needsLicense == true && enrolling?.action == .refuse)
         #expect(
@@ -95,11 +96,11 @@ import Testing
 
     @Test func `the console's keys are read from their files`() throws {
         let loaded = Self.loaded("decryption_key: d, verification_key: v")
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         guard case .integrity(let settings)? = loaded.configuration?.proofs.first?.kind else {
             return #expect(Bool(false))
         }
-        #expect(settings.service == nil)
+        expectEqual(settings.service, nil)
     }
 
     @Test(arguments: [

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Testing
 
 @Suite struct InvalidConfigurationTests {
@@ -45,7 +46,7 @@ import Testing
         #expect(loaded.configuration == nil)
         let texts = loaded.errors.map(\.text)
         #expect(texts.contains { $0.hasPrefix(row.problem) }, "\(texts)")
-        #expect(texts.count == 1, "\(texts)")
+        expectEqual(texts.count, 1, "\(texts)")
     }
 
     private static let general: [Row] = [
@@ -521,7 +522,7 @@ import Testing
             """
         )
         let lines = loaded.errors.map(\.place.line)
-        #expect(lines == [1, 1, 3, 4, 5, 7, 8, 8, 8])
+        expectEqual(lines, [1, 1, 3, 4, 5, 7, 8, 8, 8])
         #expect(loaded.configuration == nil)
     }
 

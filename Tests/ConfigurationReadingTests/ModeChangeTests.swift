@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Rules
 import Testing
 
@@ -50,21 +51,21 @@ import Testing
         let text = InvalidConfigurationTests.base + Self.rule
         // A rule with a limit for a metric that nobody asks Apple for.
         func isOther(_ problem: Problem) -> Bool { !problem.found.contains("without apple.keys") }
-        #expect(load(text).problems.filter(isOther).map(\.text) == [])
+        expectEqual(load(text).problems.filter(isOther).map(\.text), [])
         let changed = load(text.replacing("mode: enforce", with: "mode: \(mode)"))
-        #expect(changed.errors.map(\.text) == [])
-        #expect(changed.configuration?.rules.rules.first?.mode.rawValue == mode)
-        #expect(
-            Set(changed.warnings.filter(isOther).map(\.text))
-                == Set(
-                    idle.map { key in
-                        """
-                        p.yaml:\(line(of: key)): warning: rules[0].\(key): found it with mode: \
-                        \(mode), where it has no effect; use it when the mode is changed \
-                        back, or no \(key)
-                        """
-                    }
-                )
+        expectEqual(changed.errors.map(\.text), [])
+        expectEqual(changed.configuration?.rules.rules.first?.mode.rawValue, mode)
+        expectEqual(
+            Set(changed.warnings.filter(isOther).map(\.text)),
+            Set(
+                idle.map { key in
+                    """
+                    p.yaml:\(line(of: key)): warning: rules[0].\(key): found it with mode: \
+                    \(mode), where it has no effect; use it when the mode is changed \
+                    back, or no \(key)
+                    """
+                }
+            )
         )
     }
 
@@ -83,8 +84,8 @@ import Testing
                 with: "default: { origin: shop, mode: deny }"
             )
         let loaded = load(text)
-        #expect(loaded.errors.map(\.text) == [])
-        #expect(loaded.warnings.map(\.keyPath) == ["default.origin"])
+        expectEqual(loaded.errors.map(\.text), [])
+        expectEqual(loaded.warnings.map(\.keyPath), ["default.origin"])
     }
 
     @Test(arguments: ["", "# nothing yet\n"])
@@ -93,8 +94,9 @@ import Testing
             InvalidConfigurationTests.base + "rules: rules/\n",
             files: ["rules/a.yaml": text]
         )
-        #expect(
-            loaded.errors.map(\.text) == [
+        expectEqual(
+            loaded.errors.map(\.text),
+            [
                 "rules/a.yaml:1: found an empty file; use rules (- id: …), or no such file"
             ]
         )

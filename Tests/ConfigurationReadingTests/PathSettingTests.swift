@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import HTTPWire
 import Rules
 import Testing
@@ -51,12 +52,12 @@ import Testing
         ].filter { $0 != setting }
         let rules =
             "\(Self.orders)\n  - { id: place, match: { path: /v1/place_order }, mode: enforce }"
-        #expect(try refusal(request, nil, rules) == "path-ambiguous")
-        #expect(try refusal(request, "{ \(setting) }", rules) == nil)
+        try expectEqual(refusal(request, nil, rules), "path-ambiguous")
+        try expectEqual(refusal(request, "{ \(setting) }", rules), nil)
         let without = "{ \(others.joined(separator: ", ")) }"
-        #expect(try refusal(request, without, rules) == "path-ambiguous")
+        try expectEqual(refusal(request, without, rules), "path-ambiguous")
         let any = "{ \(setting.split(separator: ":")[0]): any }"
-        #expect(try refusal(request, any, rules) == "path-ambiguous")
+        try expectEqual(refusal(request, any, rules), "path-ambiguous")
     }
 
     @Test(arguments: [
@@ -81,18 +82,16 @@ import Testing
         request: String,
         rules: String
     ) throws {
-        #expect(try refusal(request, nil, rules) == "path-ambiguous")
-        #expect(try refusal(request, "{ \(setting) }", rules) == nil)
+        try expectEqual(refusal(request, nil, rules), "path-ambiguous")
+        try expectEqual(refusal(request, "{ \(setting) }", rules), nil)
     }
 
     @Test func `the origin of the rule that the path meets as written has the word`() throws {
         let rules =
             "\(Self.orders)\n  - { id: m, match: { path: /v1/** }, origin: media, mode: off }"
         // The rule for what is written is the one for media, which may do whatever servers do.
-        #expect(
-            try refusal("POST /v1/Orders", "{ case: sensitive }", rules) == "path-ambiguous"
-        )
-        #expect(try refusal("POST /V1/orders", "{ case: sensitive }", rules) == nil)
+        try expectEqual(refusal("POST /v1/Orders", "{ case: sensitive }", rules), "path-ambiguous")
+        try expectEqual(refusal("POST /V1/orders", "{ case: sensitive }", rules), nil)
     }
 
     @Test(arguments: [
@@ -124,8 +123,9 @@ import Testing
               - { id: lower, match: { path: /v1/orders }, mode: off }
             """
         let texts = load(nil, rules).errors.map(\.text)
-        #expect(
-            texts == [
+        expectEqual(
+            texts,
+            [
                 """
                 p.yaml:8: rules[1].match: found only requests that meet rule upper too: servers \
                 that ignore case read their path as /v1/orders; use one rule for both; or paths: \
@@ -142,16 +142,17 @@ import Testing
         let configuration = try #require(load(nil, Self.orders).configuration)
         let sketch = RequestSketch(method: "POST", url: "https://a/V1//Orders/")
         let found = Explanation(sketch, configuration, now: UnixTime(seconds: 1_797_292_800))
-        #expect(
-            found.text == """
-                POST https://a/V1//Orders/
-                  not orders (p.yaml:7): path /V1//Orders/ is not /v1/orders
-                  rule default (p.yaml:5): off → shop
-                  but orders (p.yaml:7) for servers that read it as /v1/orders:
-                    they ignore case, merge slashes or drop one at the end; see paths of the origin
-                  refused with 400: path-ambiguous
+        expectEqual(
+            found.text,
+            """
+            POST https://a/V1//Orders/
+              not orders (p.yaml:7): path /V1//Orders/ is not /v1/orders
+              rule default (p.yaml:5): off → shop
+              but orders (p.yaml:7) for servers that read it as /v1/orders:
+                they ignore case, merge slashes or drop one at the end; see paths of the origin
+              refused with 400: path-ambiguous
 
-                """
+            """
         )
         #expect(
             found.json.contains(
@@ -168,8 +169,8 @@ import Testing
     func `a method that is registered in upper case is refused in another`(name: String) {
         let rule = "  - { id: a, match: { method: [\(name)], path: /a }, mode: off }"
         let texts = load(nil, rule).errors.map(\.text)
-        #expect(texts.count == 1)
-        #expect(texts.first?.contains("(did you mean \(name.uppercased())?)") == true, "\(texts)")
+        expectEqual(texts.count, 1)
+        expectEqual(texts.first?.contains("(did you mean \(name.uppercased())?)"), true, "\(texts)")
     }
 
     @Test func `hosts are addresses in whatever spelling`() throws {
@@ -179,8 +180,8 @@ import Testing
             """
         let configuration = try #require(load(nil, rules).configuration)
         let hosts = configuration.rules.rules.prefix(2).map(\.match.host.text)
-        #expect(hosts == ["[2001:db8::1]", "192.0.2.1"])
+        expectEqual(hosts, ["[2001:db8::1]", "192.0.2.1"])
         let twice = rules.replacing("[::ffff:192.0.2.1]", with: "[2001:db8::1]")
-        #expect(load(nil, twice).errors.map(\.text).count == 1)
+        expectEqual(load(nil, twice).errors.map(\.text).count, 1)
     }
 }

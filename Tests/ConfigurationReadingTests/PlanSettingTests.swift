@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Testing
 
 @Suite struct PlanSettingTests {
@@ -15,20 +16,20 @@ import Testing
         isServed: Bool
     ) throws {
         let loaded = Self.loaded(text)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.servesPlan == isServed)
-        #expect((configuration.servedPlan != nil) == isServed)
+        expectEqual(configuration.servesPlan, isServed)
+        expectEqual((configuration.servedPlan != nil), isServed)
         let sketch = RequestSketch(method: "GET", url: Self.path, headers: [])
         let explained = Explanation(sketch, configuration, now: UnixTime(seconds: 0)).text
-        #expect(explained.contains("answered by the gateway itself: plan") == isServed)
+        expectEqual(explained.contains("answered by the gateway itself: plan"), isServed)
     }
 
     @Test func `check says to whom the plan tells what`() {
         let line = "plan     \(Self.path): anybody reads the hosts, paths and names of all rules\n"
         for (word, isServed) in [("on", true), ("off", false)] {
             let text = Check(Self.loaded("plan: \(word)\n"), file: "p.yaml").text
-            #expect(text.contains(line) == isServed)
+            expectEqual(text.contains(line), isServed)
         }
     }
 
@@ -36,7 +37,7 @@ import Testing
     func `another word is refused`(word: String) {
         let loaded = Self.loaded("plan: \(word)\n")
         #expect(loaded.configuration == nil)
-        #expect(loaded.errors.map(\.text).first?.contains("use on | off") == true)
+        expectEqual(loaded.errors.map(\.text).first?.contains("use on | off"), true)
     }
 
     @Test func `a plan that is too long to be served is refused, and may be off`() {
@@ -48,6 +49,6 @@ import Testing
         #expect(Self.loaded(text + "plan: off\n").configuration != nil)
         let loaded = Self.loaded(text + "plan: on\n")
         #expect(loaded.configuration == nil)
-        #expect(loaded.errors.map(\.text).first?.contains("found a plan of ") == true)
+        expectEqual(loaded.errors.map(\.text).first?.contains("found a plan of "), true)
     }
 }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import RequestBinding
 import Rules
 import Testing
@@ -19,7 +20,7 @@ import Testing
             \(rest)
             """
         )
-        #expect(loaded.errors.map(\.text) == [])
+        expectEqual(loaded.errors.map(\.text), [])
         return (try #require(loaded.configuration), loaded.problems.map(\.text))
     }
 
@@ -32,9 +33,9 @@ import Testing
               - { id: b, match: { path: /b }, mode: off }
             """
         )
-        #expect(problems == [])
-        #expect(found.rules.rules.map { $0.mode } == [.deny, .off, .deny])
-        #expect(found.rules.rules.map { found.origin(of: $0)?.name } == [nil, "shop", nil])
+        expectEqual(problems, [])
+        expectEqual(found.rules.rules.map { $0.mode }, [.deny, .off, .deny])
+        expectEqual(found.rules.rules.map { found.origin(of: $0)?.name }, [nil, "shop", nil])
     }
 
     @Test func `explain and test say that a denied request is answered 404`() throws {
@@ -56,7 +57,7 @@ import Testing
             """
         ])
         let test = RouteTest("c.yaml", found, now: .init(seconds: 0), files: files)
-        #expect(test.exitStatus == 0, "\(test.text)")
+        expectEqual(test.exitStatus, 0, "\(test.text)")
     }
 
     @Test func `a rule that names no apps admits production apps, others must be named`() throws {
@@ -69,8 +70,8 @@ import Testing
             """
         )
         func admitted(_ rule: Rule) -> [String] { found.apps.filter(rule.apps.admits).map(\.id) }
-        #expect(admitted(found.rules.rules[0]) == ["TEAM123456.shop", "TEAM123456.dev"])
-        #expect(admitted(found.rules.fallback) == ["TEAM123456.shop", "TEAM123456.both"])
+        expectEqual(admitted(found.rules.rules[0]), ["TEAM123456.shop", "TEAM123456.dev"])
+        expectEqual(admitted(found.rules.fallback), ["TEAM123456.shop", "TEAM123456.both"])
     }
 
     @Test func `check says which rules admit keys that are not of production`() throws {
@@ -110,8 +111,9 @@ import Testing
               - { id: b, match: { host: b.example }, mode: enforce }
             """
         let (_, problems) = try configuration(rules)
-        #expect(
-            problems == [
+        expectEqual(
+            problems,
+            [
                 """
                 p.yaml:11: warning: b.match.host: found b.example, where an assertion of \
                 production apps for a.example (p.yaml:10) passes too; use headers: [host], \
@@ -120,17 +122,17 @@ import Testing
             ]
         )
         let signed = rules.replacing("mode: enforce", with: "mode: enforce, headers: [host]")
-        #expect(try configuration(signed).1 == [])
+        try expectEqual(configuration(signed).1, [])
         let apart = rules.replacing(
             "b.example }, mode: enforce",
             with: "b.example }, mode: enforce, apps: [TEAM123456.dev]"
         )
-        #expect(try configuration(apart).1 == [])
+        try expectEqual(configuration(apart).1, [])
         let named = rules.replacing(
             "b.example }, mode: enforce",
             with: "b.example }, mode: enforce, apps: [TEAM123456.both]"
         )
-        #expect(try configuration(named).1.count == 1)
+        try expectEqual(configuration(named).1.count, 1)
     }
 
     @Test func `a pattern of hosts is warned of by itself`() throws {
@@ -140,8 +142,9 @@ import Testing
             rules: [{ id: a, match: { host: "*.example" }, mode: enforce, apps: [TEAM123456.shop] }]
             """
         )
-        #expect(
-            problems.map { $0.prefix(117) } == [
+        expectEqual(
+            problems.map { $0.prefix(117) },
+            [
                 """
                 p.yaml:9: warning: a.match.host: found *.example, where an assertion of \
                 TEAM123456.shop for one of these hosts passes
@@ -156,7 +159,7 @@ import Testing
             default: { origin: shop, mode: enforce, headers: [host, authorization, x-a] }
             """
         )
-        #expect(problems == [])
+        expectEqual(problems, [])
         #expect(found.rules.fallback.signing.coversBody)
     }
 
@@ -172,9 +175,9 @@ import Testing
                 """
             ).errors.map(\.text)
         }
-        #expect(errors(", keep_fields: [X-HTTP-Method-Override]") == [])
-        #expect(errors("").count == 1)
-        #expect(errors(", keep_fields: [CF-Connecting-IP]").count == 1)
+        expectEqual(errors(", keep_fields: [X-HTTP-Method-Override]"), [])
+        expectEqual(errors("").count, 1)
+        expectEqual(errors(", keep_fields: [CF-Connecting-IP]").count, 1)
     }
 
     /// With `cookie`, the jar changed between signing and sending: 403 signature-mismatch.
@@ -193,8 +196,9 @@ import Testing
         let (found, problems) = try configuration(
             "default: { origin: shop, mode: enforce, headers: [x-a, \(name)] }"
         )
-        #expect(
-            problems == [
+        expectEqual(
+            problems,
+            [
                 """
                 p.yaml:8: warning: default.headers[1]: found \(name.lowercased()), which \
                 \(reason); use a field that the app sets itself, or the request is refused \
@@ -202,7 +206,10 @@ import Testing
                 """
             ]
         )
-        #expect(found.rules.fallback.signing == .lines(.all, headers: ["x-a", name.lowercased()]))
+        expectEqual(
+            found.rules.fallback.signing,
+            .lines(.all, headers: ["x-a", name.lowercased()])
+        )
     }
 
     @Test func `commands about keys need no rules`() throws {
@@ -217,9 +224,9 @@ import Testing
         let files = MemoryFiles(files: ["p.yaml": main, "rules/a.yaml": "- broken"])
         #expect(ConfigurationLoader.load("p.yaml", files: files).configuration == nil)
         let loaded = ConfigurationLoader.loadStore("p.yaml", files: files)
-        #expect(loaded.problems.map(\.text) == [])
-        #expect(loaded.settings?.store == .sqlite(file: "p.db"))
-        #expect(loaded.settings?.apps.map(\.id) == ["TEAM123456.shop"])
+        expectEqual(loaded.problems.map(\.text), [])
+        expectEqual(loaded.settings?.store, .sqlite(file: "p.db"))
+        expectEqual(loaded.settings?.apps.map(\.id), ["TEAM123456.shop"])
         let wrong = MemoryFiles(files: ["p.yaml": main.replacing("sqlite", with: "sqlight")])
         #expect(ConfigurationLoader.loadStore("p.yaml", files: wrong).settings == nil)
     }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Testing
 
 @Suite struct ProbeSettingTests {
@@ -17,7 +18,7 @@ import Testing
     @Test func `probes are off unless they have a path, and explain knows them`() throws {
         func explained(_ probes: String, _ path: String) throws -> String {
             let loaded = Self.loaded(probes)
-            #expect(loaded.problems.map(\.text) == [])
+            expectEqual(loaded.problems.map(\.text), [])
             let sketch = RequestSketch(method: "GET", url: path, headers: [])
             let configuration = try #require(loaded.configuration)
             return Explanation(sketch, configuration, now: UnixTime(seconds: 0)).text
@@ -46,7 +47,7 @@ import Testing
         let loaded = Self.loaded(probes)
         #expect(loaded.configuration == nil)
         let texts = loaded.errors.map(\.text)
-        #expect(texts.first?.contains(problem) == true, "\(texts)")
+        expectEqual(texts.first?.contains(problem), true, "\(texts)")
     }
 
     @Test func `the path of a rule is refused after another rule's wildcard, too`() {
@@ -58,8 +59,8 @@ import Testing
 
             """
         let texts = load(InvalidConfigurationTests.base + rules).errors.map(\.text)
-        #expect(texts.count == 1)
-        #expect(texts.first?.contains("/health, the path of rule health") == true, "\(texts)")
+        expectEqual(texts.count, 1)
+        expectEqual(texts.first?.contains("/health, the path of rule health"), true, "\(texts)")
     }
 
     /// Its requests are answered before a rule is looked for.
@@ -78,8 +79,8 @@ import Testing
         let problem =
             "rules[0].match: found \(path), which no request reaches: the gateway answers what is "
             + "below \(own); use a path outside it"
-        #expect(texts.count == 1)
-        #expect(texts.first?.contains(problem) == true, "\(texts)")
+        expectEqual(texts.count, 1)
+        expectEqual(texts.first?.contains(problem), true, "\(texts)")
         let around = "rules:\n  - { id: a, match: { path: /.well-known/** }, mode: off }\n"
         #expect(load(InvalidConfigurationTests.base + more + around).errors.isEmpty)
     }
@@ -87,8 +88,9 @@ import Testing
     @Test func `a path that a rule's wildcard has is warned of`() throws {
         let loaded = Self.loaded("{ ready: /v1/ready }")
         #expect(loaded.configuration != nil)
-        #expect(
-            loaded.problems.map(\.text) == [
+        expectEqual(
+            loaded.problems.map(\.text),
+            [
                 """
                 p.yaml:9: warning: probes.ready: found /v1/ready, which rule api (* * /v1/**) \
                 would forward; use a path that the API does not have, since the gateway answers it \

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import HTTPWire
 import Proxy
 import RequestBinding
@@ -46,13 +47,13 @@ struct ProofSettingTests {
                 """,
             rule: "mode: enforce, accept: [session, check, assertion], also: [page]"
         )
-        #expect(Self.problems(loaded) == [])
+        expectEqual(Self.problems(loaded), [])
         let rule = try #require(loaded.configuration?.rules.rules.first)
-        #expect(rule.accept.names == ["assertion", "session", "check"])
+        expectEqual(rule.accept.names, ["assertion", "session", "check"])
         #expect(rule.also.map(\.name) == ["page"] && rule.tokens.map(\.index) == [0, 1])
-        #expect(rule.tokens[0].place == .field(Array("x-check".utf8)))
-        #expect(rule.tokens[1].place == .cookie(Array("p".utf8)))
-        #expect(rule.tokens.map(\.onError) == [.refuse, .forward])
+        expectEqual(rule.tokens[0].place, .field(Array("x-check".utf8)))
+        expectEqual(rule.tokens[1].place, .cookie(Array("p".utf8)))
+        expectEqual(rule.tokens.map(\.onError), [.refuse, .forward])
         #expect(rule.namesTokens)
         #expect(rule.demandLines.contains("asks for page (cookie p) beside the proof"))
     }
@@ -66,11 +67,12 @@ struct ProofSettingTests {
             rule: "mode: enforce, accept: [assertion, check], also: [page], headers: [x-account], "
                 + "fields: { key_id: X-Key }"
         )
-        #expect(Self.problems(loaded) == [])
+        expectEqual(Self.problems(loaded), [])
         let names = try #require(loaded.configuration).fieldsOfRules
         #expect(names.contains("app-attest-assertion"))
-        #expect(
-            names.filter { !$0.hasPrefix("app-attest-") } == [
+        expectEqual(
+            names.filter { !$0.hasPrefix("app-attest-") },
+            [
                 "cookie", "x-account", "x-check", "x-key",
             ]
         )
@@ -82,7 +84,7 @@ struct ProofSettingTests {
         throws
     {
         let loaded = Self.loaded(rule: "mode: enforce, accept: [check]", apps: "", store: "")
-        #expect(Self.problems(loaded) == [])
+        expectEqual(Self.problems(loaded), [])
         let rule = try #require(loaded.configuration?.rules.rules.first)
         #expect(!rule.accept.takesAssertions && rule.signing == .lines([], headers: []))
         #expect(rule.body == .none && rule.challenge == .none)
@@ -142,15 +144,15 @@ struct ProofSettingTests {
                 { id: s, match: { host: b.example }, mode: enforce
                 """
         )
-        #expect(Self.problems(loaded) == [])
+        expectEqual(Self.problems(loaded), [])
     }
 
     @Test func `a device that can't attest may be asked for a token`() throws {
         let loaded = Self.loaded(rule: "mode: enforce, unsupported: { require: check }")
-        #expect(Self.problems(loaded) == [])
+        expectEqual(Self.problems(loaded), [])
         let rule = try #require(loaded.configuration?.rules.rules.first)
-        #expect(rule.unsupported == .require(rule.tokens[0]))
-        #expect(rule.accept == .assertion)
+        expectEqual(rule.unsupported, .require(rule.tokens[0]))
+        expectEqual(rule.accept, .assertion)
     }
 
     @Test(arguments: [
@@ -287,7 +289,7 @@ struct ProofSettingTests {
         )
         let problem = "p.yaml:6: proofs.check.once: found it without a store"
         #expect(Self.problems(bare).contains { $0.hasPrefix(problem) })
-        #expect(Self.problems(Self.loaded(proofs: proofs)) == [])
+        expectEqual(Self.problems(Self.loaded(proofs: proofs)), [])
     }
 
     @Test func `a rule that takes a token beside an assertion is as strong as the token`() {

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Foundation
 import Testing
 
@@ -25,8 +26,9 @@ import Testing
 
     @Test(arguments: [0o644, 0o604, 0o602, 0o601, 0o777] as [UInt16])
     func `a key that every user of the host may read is refused`(mode: UInt16) {
-        #expect(
-            Self.problems(keyMode: mode) == [
+        expectEqual(
+            Self.problems(keyMode: mode),
+            [
                 """
                 p.yaml:1: listen[0].tls.key: found a key with mode \(String(mode, radix: 8)), \
                 open to every user of this host; use chmod o= k.pem
@@ -38,10 +40,11 @@ import Testing
 
     @Test func `a key may be its group's to read, not to write`() {
         for mode in [0o600, 0o400, 0o640, 0o440] as [UInt16] {
-            #expect(Self.problems(keyMode: mode) == [Self.openAdmin])
+            expectEqual(Self.problems(keyMode: mode), [Self.openAdmin])
         }
-        #expect(
-            Self.problems(keyMode: 0o660) == [
+        expectEqual(
+            Self.problems(keyMode: 0o660),
+            [
                 """
                 p.yaml:1: warning: listen[0].tls.key: found a key with mode 660, which its group \
                 may replace; use chmod g-w k.pem
@@ -56,7 +59,7 @@ import Testing
         files.files = ["p.yaml": Self.secured, "c.pem": "-", "k.pem": "-"]
         files.unreadable = ["k.pem"]
         let refused = ConfigurationLoader.load("p.yaml", files: files)
-        #expect(refused.errors.map(\.found) == ["a file that may not be read (k.pem)"])
+        expectEqual(refused.errors.map(\.found), ["a file that may not be read (k.pem)"])
     }
 
     @Test(arguments: ["", "-wal", "-shm", ".lock", ".generation", ".socket"])
@@ -78,18 +81,20 @@ import Testing
             files.permissions[database] = mode
             return ConfigurationLoader.load("p.yaml", files: files).problems.map(\.text)
         }
-        #expect(text(0o600) == [])
-        #expect(text(0o660) == [])
-        #expect(
-            text(0o644) == [
+        expectEqual(text(0o600), [])
+        expectEqual(text(0o660), [])
+        expectEqual(
+            text(0o644),
+            [
                 """
                 p.yaml:4: warning: store.sqlite: found \(database) with mode 644, so that every \
                 user here can read the keys; use chmod 600 \(database)
                 """
             ]
         )
-        #expect(
-            text(0o666) == [
+        expectEqual(
+            text(0o666),
+            [
                 """
                 p.yaml:4: store.sqlite: found \(database) with mode 666, so that every user here \
                 can admit keys; use chmod 600 \(database)
@@ -111,8 +116,9 @@ import Testing
         ]
         files.permissions = ["p.yaml": 0o666, "r/a.yaml": 0o602]
         let loaded = ConfigurationLoader.load("p.yaml", files: files)
-        #expect(
-            loaded.warnings.map(\.text) == [
+        expectEqual(
+            loaded.warnings.map(\.text),
+            [
                 """
                 p.yaml:1: warning: found mode 666, so that every user here decides what is \
                 enforced; use chmod o-w p.yaml
@@ -137,8 +143,8 @@ import Testing
         try Data([1]).write(to: URL(filePath: file))
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file)
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "key-1.pem")
-        #expect(try DiskFiles().permissions(of: file) == 0o640)
-        #expect(try DiskFiles().permissions(of: link) == 0o640)
+        try expectEqual(DiskFiles().permissions(of: file), 0o640)
+        try expectEqual(DiskFiles().permissions(of: link), 0o640)
     }
 
     @Test func `a process has a user, and a group only beside it`() throws {
@@ -154,16 +160,17 @@ import Testing
         }
         let all = loaded("{ user: www-data, group: ssl-cert, core_dumps: on }")
         let settings = try #require(all.configuration).process
-        #expect(settings.user == "www-data")
-        #expect(settings.group == "ssl-cert")
+        expectEqual(settings.user, "www-data")
+        expectEqual(settings.group, "ssl-cert")
         #expect(settings.allowsCoreDumps)
-        #expect(try #require(loaded("{ user: a }").configuration).process.group == nil)
-        #expect(
-            loaded("{ group: a, core_dumps: maybe }").problems.map(\.text) == [
+        try expectEqual(#require(loaded("{ user: a }").configuration).process.group, nil)
+        expectEqual(
+            loaded("{ group: a, core_dumps: maybe }").problems.map(\.text),
+            [
                 "p.yaml:4: process.group: found it without user; use user beside it",
                 "p.yaml:4: process.core_dumps: found \"maybe\"; use on | off",
             ]
         )
-        #expect(loaded("{ user: 'a b' }").errors.map(\.keyPath) == ["process.user"])
+        expectEqual(loaded("{ user: 'a b' }").errors.map(\.keyPath), ["process.user"])
     }
 }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Foundation
 import HTTPWire
 import Testing
@@ -31,7 +32,7 @@ import Testing
             allow_encoded: [slash] }
             """
         )
-        #expect(loaded.errors.map(\.text) == [])
+        expectEqual(loaded.errors.map(\.text), [])
         return try #require(loaded.configuration)
     }
 
@@ -74,8 +75,9 @@ import Testing
         let lines = text.split(separator: "\n").filter { $0.contains("    | ") }.map {
             $0.dropFirst(6)
         }
-        #expect(
-            lines == [
+        expectEqual(
+            lines,
+            [
                 "portcullis-request-v1", "POST", "/v1/orders?dry=1",
                 "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:", "AQEA",
                 "idempotency-key: 7, 8",
@@ -90,9 +92,9 @@ import Testing
                 .map { $0.dropFirst(6) }
         }
         let digest: Substring = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
-        #expect(try lines("/chat") == ["portcullis-request-v1", "GET", "/chat", digest, "7"])
+        try expectEqual(lines("/chat"), ["portcullis-request-v1", "GET", "/chat", digest, "7"])
         let other = try lines("https://api.example.com/v1/a")
-        #expect(other.last == "<the value of app-attest-challenge>")
+        expectEqual(other.last, "<the value of app-attest-challenge>")
         #expect(try explain("GET", "/chat").text.contains("accepts assertion, session"))
     }
 
@@ -136,9 +138,9 @@ import Testing
             try JSONSerialization.jsonObject(with: Data(good.utf8)) as? [String: Any]
         )
         #expect(parsed["rule"] as? String == "orders")
-        #expect((parsed["client_data"] as? [String])?.count == 6)
+        expectEqual((parsed["client_data"] as? [String])?.count, 6)
         #expect((parsed["rollout"] as? [String: Any])?["threshold"] as? Int == 466_666)
-        #expect((parsed["passed"] as? [[String: Any]])?.count == 2)
+        expectEqual((parsed["passed"] as? [[String: Any]])?.count, 2)
     }
 
     @Test(arguments: [
@@ -191,19 +193,20 @@ import Testing
 
     @Test func `check sums up the rules in order and what is left to the default`() throws {
         let check = Check(load(Self.small), file: "p.yaml")
-        #expect(check.exitStatus == 0)
-        #expect(
-            check.text == """
-                listen   127.0.0.1:0
-                origin   o: o:80
-                rules    the first that matches decides
-                  a: GET,HEAD *.example.com /a/** → o, off  (p.yaml:5)
-                  default: everything else → o, off  (p.yaml:3)
-                coverage requests that meet no rule are forwarded without being verified
-                coverage no rule is enforced
-                p.yaml: ok, 0 warnings
+        expectEqual(check.exitStatus, 0)
+        expectEqual(
+            check.text,
+            """
+            listen   127.0.0.1:0
+            origin   o: o:80
+            rules    the first that matches decides
+              a: GET,HEAD *.example.com /a/** → o, off  (p.yaml:5)
+              default: everything else → o, off  (p.yaml:3)
+            coverage requests that meet no rule are forwarded without being verified
+            coverage no rule is enforced
+            p.yaml: ok, 0 warnings
 
-                """
+            """
         )
     }
 
@@ -223,8 +226,9 @@ import Testing
             """
         let text = Check(load(rules), file: "p.yaml").text
         let notes = text.split(separator: "\n").filter { $0.hasPrefix("counter") }
-        #expect(
-            notes == [
+        expectEqual(
+            notes,
+            [
                 """
                 counter  2 rules are strict: an app sends its requests one after the other, those \
                 to other rules too (eight of 2s take 16s); { window: 64 } admits each counter \
@@ -248,7 +252,7 @@ import Testing
 
     @Test func `check lists the problems of a refused configuration`() {
         let check = Check(load("listen: 1\n"), file: "p.yaml")
-        #expect(check.exitStatus == 1)
+        expectEqual(check.exitStatus, 1)
         #expect(check.text.hasSuffix("p.yaml: refused, 3 errors\n"))
     }
 
@@ -274,23 +278,24 @@ import Testing
               expect: { rule: default }
             """
         )
-        #expect(result.exitStatus == 1)
-        #expect(
-            result.text == """
-                ok   cases.yaml:1: GET https://api.example.com/v1/orders
-                ok   cases.yaml:3: POST https://api.example.com/v1/orders
-                FAIL cases.yaml:7: GET https://a/photos/1: rule is photos, expected health
-                ok   cases.yaml:9: GET https://a/health/
-                FAIL cases.yaml:11: GET https://a/health/: refused is path-ambiguous, expected none
-                3 of 5 pass
+        expectEqual(result.exitStatus, 1)
+        expectEqual(
+            result.text,
+            """
+            ok   cases.yaml:1: GET https://api.example.com/v1/orders
+            ok   cases.yaml:3: POST https://api.example.com/v1/orders
+            FAIL cases.yaml:7: GET https://a/photos/1: rule is photos, expected health
+            ok   cases.yaml:9: GET https://a/health/
+            FAIL cases.yaml:11: GET https://a/health/: refused is path-ambiguous, expected none
+            3 of 5 pass
 
-                """
+            """
         )
     }
 
     @Test func `cases that can't be read are reported like a configuration`() throws {
         let result = try test("- request: GET\n  expects: {}\n")
-        #expect(result.exitStatus == 2)
+        expectEqual(result.exitStatus, 2)
         #expect(result.text.contains("cases.yaml:2: [0].expects: found an unknown key"))
         #expect(result.text.contains("(did you mean expect?)"))
     }

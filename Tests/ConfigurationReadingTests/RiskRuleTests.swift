@@ -1,3 +1,4 @@
+import Expectations
 import Rules
 import Testing
 
@@ -21,14 +22,15 @@ import Testing
         let loaded = Self.loaded("{ max: 8 }")
         #expect(loaded.errors.isEmpty)
         let risk = try #require(loaded.configuration?.rules.rules.first?.risk)
-        #expect(risk == RiskRule(max: 8, salt: "a/risk"))
-        #expect(risk.action == .mark)
-        #expect(risk.unknown == .allow)
-        #expect(risk.daysMax == 90)
-        #expect(
+        expectEqual(risk, RiskRule(max: 8, salt: "a/risk"))
+        expectEqual(risk.action, .mark)
+        expectEqual(risk.unknown, .allow)
+        expectEqual(risk.daysMax, 90)
+        expectEqual(
             loaded.configuration?.rules.rules.first?.demandLines.contains {
                 $0.hasPrefix("risk metric at most 8") && $0.hasSuffix("higher ones are marked")
-            } == true
+            },
+            true
         )
     }
 
@@ -37,20 +39,21 @@ import Testing
             "{ max: 0, unknown: refuse, action: refuse, max_age: 30d, rollout: { percent: 25% } }"
         let rule = try #require(Self.loaded(text).configuration?.rules.rules.first)
         let risk = try #require(rule.risk)
-        #expect(risk.unknown == .refuse)
-        #expect(risk.daysMax == 30)
-        #expect(risk.rollout.text == "25% by key")
+        expectEqual(risk.unknown, .refuse)
+        expectEqual(risk.daysMax, 30)
+        expectEqual(risk.rollout.text, "25% by key")
         #expect(risk.rollout.salt != rule.rollout.salt)
-        #expect(rule.rollout.schedule == .fixed(.whole))
+        expectEqual(rule.rollout.schedule, .fixed(.whole))
     }
 
     @Test func `of an age that is no number of days, the days count, which is told`() throws {
         let loaded = Self.loaded("{ max: 8, max_age: 36h }")
         let risk = try #require(loaded.configuration?.rules.rules.first?.risk)
-        #expect(risk.daysMax == 1)
+        expectEqual(risk.daysMax, 1)
         let found = loaded.warnings.map(\.text).filter { $0.contains("max_age") }
-        #expect(
-            found == [
+        expectEqual(
+            found,
+            [
                 "p.yaml:6: warning: rules[0].risk.max_age: found 36h, of which 1d counts; use "
                     + "whole days"
             ]
@@ -60,8 +63,9 @@ import Testing
     }
 
     @Test func `a limit for a metric that nobody asks Apple for is told`() {
-        #expect(
-            Self.loaded("{ max: 8 }").problems.map(\.text) == [
+        expectEqual(
+            Self.loaded("{ max: 8 }").problems.map(\.text),
+            [
                 """
                 p.yaml:6: warning: rules[0].risk.max: found it without apple.keys, where only \
                 keys import can bring a metric; use apple.keys and apple.receipts.renew: true, if \
@@ -92,7 +96,7 @@ import Testing
     ])
     func `what can't be meant is named`(risk: String, keyPath: String) {
         let errors = Self.loaded(risk).errors
-        #expect(errors.count == 1, "\(errors.map(\.text))")
-        #expect(errors.first?.keyPath == keyPath)
+        expectEqual(errors.count, 1, "\(errors.map(\.text))")
+        expectEqual(errors.first?.keyPath, keyPath)
     }
 }

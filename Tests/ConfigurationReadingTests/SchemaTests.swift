@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Foundation
 import Testing
 
@@ -33,7 +34,7 @@ import Testing
 
     @Test func `the readers have looked at every key`() {
         let unknown = Self.all(Self.schema.root).filter(\.setting.isUnknown).map(\.path)
-        #expect(unknown == [])
+        expectEqual(unknown, [])
         #expect(Self.all(Self.schema.root).count > 300)
     }
 
@@ -52,28 +53,29 @@ import Testing
         #expect(known.count > 150)
         // Some are only named, in the comment of another one.
         let words = Set(text.split { !$0.isLetter && !$0.isNumber && $0 != "_" }.map(String.init))
-        #expect(known.subtracting(words) == [])
+        expectEqual(known.subtracting(words), [])
         // Names of origins, and words before a colon in comments.
         let rest = written.subtracting(known).subtracting(["shop", "media", "mode"])
-        #expect(rest == [])
+        expectEqual(rest, [])
     }
 
     @Test func `the schema says what is mandatory, what is closed and what has bounds`() throws {
-        #expect(Self.schema.root.mandatory == ["listen", "origins", "default"])
-        #expect(try #require(Self.setting("listen[]")).mandatory == ["address"])
-        #expect(try #require(Self.setting("listen[].tls")).mandatory == [])
-        #expect(try #require(Self.setting("origins.*")).mandatory == ["servers"])
+        expectEqual(Self.schema.root.mandatory, ["listen", "origins", "default"])
+        try expectEqual(#require(Self.setting("listen[]")).mandatory, ["address"])
+        try expectEqual(#require(Self.setting("listen[].tls")).mandatory, [])
+        try expectEqual(#require(Self.setting("origins.*")).mandatory, ["servers"])
         // An app has an id, or is of Android.
-        #expect(try #require(Self.setting("apps[]")).mandatory == [])
-        #expect(try #require(Self.setting("apps[].versions")).mandatory == ["min"])
-        #expect(try #require(Self.setting("rules[].mode")).text?.isClosed == true)
-        #expect(try #require(Self.setting("lanes")).text?.isClosed == false)
-        #expect(
-            try #require(Self.setting("challenges.capacity")).text?.form == .number(1024...1 << 24)
+        try expectEqual(#require(Self.setting("apps[]")).mandatory, [])
+        try expectEqual(#require(Self.setting("apps[].versions")).mandatory, ["min"])
+        try expectEqual(#require(Self.setting("rules[].mode")).text?.isClosed, true)
+        try expectEqual(#require(Self.setting("lanes")).text?.isClosed, false)
+        try expectEqual(
+            #require(Self.setting("challenges.capacity")).text?.form,
+            .number(1024...1 << 24)
         )
-        #expect(try #require(Self.setting("timeouts.idle")).text?.form == .duration)
-        #expect(try #require(Self.setting("limits.head")).text?.form == .size)
-        #expect(try #require(Self.setting("rules[].next_challenge")).text?.form == .flag)
+        try expectEqual(#require(Self.setting("timeouts.idle")).text?.form, .duration)
+        try expectEqual(#require(Self.setting("limits.head")).text?.form, .size)
+        try expectEqual(#require(Self.setting("rules[].next_challenge")).text?.form, .flag)
     }
 
     @Test func `a setting that may be written in several ways has all of them`() throws {

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import OutboundCalls
 import Testing
 
@@ -30,7 +31,7 @@ import Testing
 
     private static func settings(_ proof: String) throws -> SiteverifySettings {
         let loaded = loaded(proof)
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let kind = try #require(loaded.configuration?.proofs.first?.kind)
         guard case .siteverify(let settings) = kind else {
             throw FileFault.missing
@@ -49,7 +50,7 @@ import Testing
         let settings = try Self.settings("service: \(service), \(Self.rest)")
         #expect(settings.service.rawValue == service && settings.url == url)
         #expect(settings.secret == "s3cret" && settings.name == "human")
-        #expect(settings.hostnames == ["shop.example"])
+        expectEqual(settings.hostnames, ["shop.example"])
         #expect(!settings.sendsAddress && settings.calls.timeout == .seconds(3))
     }
 
@@ -58,8 +59,8 @@ import Testing
             "service: recaptcha-enterprise, project: shop-1, site_key: k, \(Self.rest)"
         )
         let url = "https://recaptchaenterprise.googleapis.com/v1/projects/shop-1/assessments"
-        #expect(settings.url == url)
-        #expect(settings.siteKey == "k")
+        expectEqual(settings.url, url)
+        expectEqual(settings.siteKey, "k")
     }
 
     @Test func `every value is taken`() throws {
@@ -71,21 +72,21 @@ import Testing
             concurrent: 2, queue: 5, proxy: "http://proxy.internal:3128"
             """
         )
-        #expect(settings.url == "https://localhost:4443/v")
+        expectEqual(settings.url, "https://localhost:4443/v")
         #expect(settings.siteKey == "k" && settings.action == "order")
-        #expect(settings.hostnames == ["shop.example", "com.example.shop"])
+        expectEqual(settings.hostnames, ["shop.example", "com.example.shop"])
         #expect(settings.scoreMin?.thousandths == 100 && settings.scoreMax?.thousandths == 700)
         #expect(settings.sendsAddress && settings.calls.timeout == .milliseconds(500))
         let calls = settings.calls
         #expect(calls.perSecond == 7 && calls.concurrent == 2 && calls.queue == 5)
-        #expect(settings.calls.proxy == "http://proxy.internal:3128")
+        expectEqual(settings.calls.proxy, "http://proxy.internal:3128")
     }
 
     @Test func `without a hostname check warns`() {
         let loaded = Self.loaded("service: turnstile, secret_file: s, field: X-T")
         #expect(loaded.configuration != nil)
-        #expect(loaded.problems.count == 1)
-        #expect(loaded.problems.first?.text.contains("no hostname") == true)
+        expectEqual(loaded.problems.count, 1)
+        expectEqual(loaded.problems.first?.text.contains("no hostname"), true)
     }
 
     @Test(arguments: [

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Testing
 import Verification
 
@@ -24,16 +25,16 @@ import Verification
 
     @Test func `a key or a secret signs, for one audience`() throws {
         let loaded = Self.loaded("{ jwt: { key: k.pem, audience: orders, ttl: 2m, publish: on } }")
-        #expect(loaded.problems.map(\.text) == [])
+        expectEqual(loaded.problems.map(\.text), [])
         let settings = try #require(loaded.configuration?.verdict)
         #expect(settings.publishes)
-        #expect(settings.claims.audience == "orders")
-        #expect(settings.claims.issuer == "portcullis")
-        #expect(settings.claims.ttl == 120)
+        expectEqual(settings.claims.audience, "orders")
+        expectEqual(settings.claims.issuer, "portcullis")
+        expectEqual(settings.claims.ttl, 120)
         let secret = Self.loaded("{ jwt: { secret: s.txt, audience: orders, issuer: edge } }")
-        #expect(secret.problems.map(\.text) == [])
-        #expect(secret.configuration?.verdict?.claims.issuer == "edge")
-        #expect(secret.configuration?.verdict?.publishes == false)
+        expectEqual(secret.problems.map(\.text), [])
+        expectEqual(secret.configuration?.verdict?.claims.issuer, "edge")
+        expectEqual(secret.configuration?.verdict?.publishes, false)
     }
 
     @Test(arguments: [

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct CertificateTests {
@@ -33,24 +34,24 @@ import Testing
         let root = builder("Root", isAuthority: true).selfSigned(by: rootKey)
         let leaf = builder("Leaf ü", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
         let read = try X509Certificate(der: leaf.der)
-        #expect(read.der == leaf.der)
-        #expect(read.subject(.commonName) == "Leaf ü")
-        #expect(read.subject(.organization) == "Example")
-        #expect(read.subject(.organizationalUnit) == "Tests")
-        #expect(read.notBefore == Self.now.advanced(bySeconds: -86_400))
-        #expect(read.notAfter == Self.now.advanced(bySeconds: 86_400))
-        #expect(read.p256PublicKey?.x963 == key.x963)
-        #expect(root.p256PublicKey == nil)
-        #expect(read.extensionBytes(OID("1.2.3.4")) == [0x04, 0x01, 0x2A])
-        #expect(read.extensionBytes(OID("1.2.3.5")) == nil)
+        expectEqual(read.der, leaf.der)
+        expectEqual(read.subject(.commonName), "Leaf ü")
+        expectEqual(read.subject(.organization), "Example")
+        expectEqual(read.subject(.organizationalUnit), "Tests")
+        expectEqual(read.notBefore, Self.now.advanced(bySeconds: -86_400))
+        expectEqual(read.notAfter, Self.now.advanced(bySeconds: 86_400))
+        expectEqual(read.p256PublicKey?.x963, key.x963)
+        expectEqual(root.p256PublicKey, nil)
+        expectEqual(read.extensionBytes(OID("1.2.3.4")), [0x04, 0x01, 0x2A])
+        expectEqual(read.extensionBytes(OID("1.2.3.5")), nil)
         let both = try X509Certificate.certificates(pem: leaf.pem + root.pem)
-        #expect(both.map(\.der) == [leaf.der, root.der])
+        expectEqual(both.map(\.der), [leaf.der, root.der])
     }
 
     @Test func `an extension that is there twice is not there`() {
         var twice = builder("Root", isAuthority: true)
         twice.extensions += twice.extensions
-        #expect(twice.selfSigned(by: rootKey).extensionBytes(OID("1.2.3.4")) == nil)
+        expectEqual(twice.selfSigned(by: rootKey).extensionBytes(OID("1.2.3.4")), nil)
     }
 
     @Test func `dates of both centuries and forms are read`() {
@@ -58,8 +59,8 @@ import Testing
         long.notBefore = UnixTime(seconds: -600_000_000)
         long.notAfter = UnixTime(seconds: 4_000_000_000)
         let root = long.selfSigned(by: rootKey)
-        #expect(root.notBefore == long.notBefore)
-        #expect(root.notAfter == long.notAfter)
+        expectEqual(root.notBefore, long.notBefore)
+        expectEqual(root.notAfter, long.notAfter)
     }
 
     @Test func `a path leads to the given anchors and to no others`() throws {
@@ -73,25 +74,31 @@ import Testing
             issuer: middle
         )
         let path = try leaf.path(through: [middle], to: [root], at: Self.now)
-        #expect(path.map(\.der) == [leaf.der, middle.der, root.der])
+        expectEqual(path.map(\.der), [leaf.der, middle.der, root.der])
 
-        #expect(reason { _ = try leaf.path(through: [], to: [root], at: Self.now) } == .untrusted)
-        #expect(reason { _ = try leaf.path(through: [middle], to: [], at: Self.now) } == .untrusted)
+        expectEqual(reason { _ = try leaf.path(through: [], to: [root], at: Self.now) }, .untrusted)
+        expectEqual(
+            reason { _ = try leaf.path(through: [middle], to: [], at: Self.now) },
+            .untrusted
+        )
         // Sent along is not trusted.
-        #expect(
-            reason { _ = try leaf.path(through: [middle, root], to: [], at: Self.now) }
-                == .untrusted
+        expectEqual(
+            reason { _ = try leaf.path(through: [middle, root], to: [], at: Self.now) },
+            .untrusted
         )
         // The same names and another key.
         let namesake = builder("Root", isAuthority: true).selfSigned(
             by: ECPrivateKey(generating: .p384)
         )
-        #expect(
-            reason { _ = try leaf.path(through: [middle], to: [namesake], at: Self.now) }
-                == .untrusted
+        expectEqual(
+            reason { _ = try leaf.path(through: [middle], to: [namesake], at: Self.now) },
+            .untrusted
         )
         // An anchor that is no root.
-        #expect(reason { _ = try leaf.path(through: [], to: [middle], at: Self.now) } == .untrusted)
+        expectEqual(
+            reason { _ = try leaf.path(through: [], to: [middle], at: Self.now) },
+            .untrusted
+        )
     }
 
     @Test func `expired, not yet valid and untrusted are told apart`() {
@@ -99,10 +106,10 @@ import Testing
         let leaf = builder("Leaf", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
         let late = leaf.notAfter.advanced(bySeconds: 1)
         let early = leaf.notBefore.advanced(bySeconds: -1)
-        #expect(reason { _ = try leaf.path(through: [], to: [root], at: leaf.notAfter) } == nil)
-        #expect(reason { _ = try leaf.path(through: [], to: [root], at: late) } == .expired)
-        #expect(reason { _ = try leaf.path(through: [], to: [root], at: early) } == .notYetValid)
-        #expect(reason { _ = try leaf.path(through: [], to: [], at: late) } == .untrusted)
+        expectEqual(reason { _ = try leaf.path(through: [], to: [root], at: leaf.notAfter) }, nil)
+        expectEqual(reason { _ = try leaf.path(through: [], to: [root], at: late) }, .expired)
+        expectEqual(reason { _ = try leaf.path(through: [], to: [root], at: early) }, .notYetValid)
+        expectEqual(reason { _ = try leaf.path(through: [], to: [], at: late) }, .untrusted)
     }
 
     @Test func `no truncation and no flipped bit traps, and none leads to the anchor`() {
@@ -110,9 +117,9 @@ import Testing
         let leaf = builder("Leaf", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
         for count in 0..<leaf.der.count {
             let part = Array(leaf.der[..<count])
-            #expect(reason { _ = try X509Certificate(der: part) } == .malformed)
+            expectEqual(reason { _ = try X509Certificate(der: part) }, .malformed)
         }
-        #expect(reason { _ = try X509Certificate(der: leaf.der + [0]) } == .malformed)
+        expectEqual(reason { _ = try X509Certificate(der: leaf.der + [0]) }, .malformed)
         for index in leaf.der.indices {
             var der = leaf.der
             der[index] ^= 1 << UInt8(index % 8)
@@ -125,7 +132,7 @@ import Testing
 
     @Test func `text that is no PEM certificate is malformed`() {
         for text in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
-            #expect(reason { _ = try X509Certificate.certificates(pem: text) } == .malformed)
+            expectEqual(reason { _ = try X509Certificate.certificates(pem: text) }, .malformed)
         }
     }
 }

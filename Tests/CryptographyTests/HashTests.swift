@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct HashTests {
@@ -14,30 +15,30 @@ import Testing
     ])
     func `SHA-256 is that of FIPS 180-4, whole and at every cut`(text: String, hex: String) {
         let bytes = Array(text.utf8)
-        #expect(Hex.text(SHA256.digest(of: bytes).array) == hex)
+        expectEqual(Hex.text(SHA256.digest(of: bytes).array), hex)
         for cut in 0...bytes.count {
             let first = Array(bytes[..<cut])
             let second = Array(bytes[cut...])
-            #expect(Hex.text(SHA256.digest(first.span, second.span).array) == hex)
+            expectEqual(Hex.text(SHA256.digest(first.span, second.span).array), hex)
             var stream = SHA256.Stream()
             stream.update(first.span)
             _ = stream.digest()
             stream.update(second.span)
-            #expect(Hex.text(stream.digest().array) == hex)
+            expectEqual(Hex.text(stream.digest().array), hex)
         }
     }
 
     @Test func `a digest is its 32 bytes and no others`() throws {
         let bytes = (0..<32).map { UInt8($0) * 8 }
         let digest = try #require(SHA256Digest(bytes: bytes))
-        #expect(digest.array == bytes)
-        #expect(SHA256Digest(bytes: bytes.dropLast()) == nil)
-        #expect(SHA256Digest(bytes: bytes + [0]) == nil)
-        #expect(digest.isEqual(constantTime: bytes.span) == true)
+        expectEqual(digest.array, bytes)
+        expectEqual(SHA256Digest(bytes: bytes.dropLast()), nil)
+        expectEqual(SHA256Digest(bytes: bytes + [0]), nil)
+        expectEqual(digest.isEqual(constantTime: bytes.span), true)
         for index in bytes.indices {
             var other = bytes
             other[index] ^= 1
-            #expect(digest.isEqual(constantTime: other.span) == false)
+            expectEqual(digest.isEqual(constantTime: other.span), false)
             #expect(digest != SHA256Digest(bytes: other))
         }
     }
@@ -62,26 +63,26 @@ import Testing
     {
         let message = Array(text.utf8)
         let prepared = HMACSHA256.Key(key.span)
-        for _ in 0..<2 { #expect(Hex.text(prepared.code(message.span).array) == hex) }
+        for _ in 0..<2 { expectEqual(Hex.text(prepared.code(message.span).array), hex) }
         let empty: [UInt8] = []
-        #expect(Hex.text(prepared.code(message.span, empty.span).array) == hex)
+        expectEqual(Hex.text(prepared.code(message.span, empty.span).array), hex)
         let code = prepared.code(message.span).array
-        #expect(prepared.isValid(code.span, for: message.span) == true)
+        expectEqual(prepared.isValid(code.span, for: message.span), true)
         let short = Array(code.dropLast())
-        #expect(prepared.isValid(short.span, for: message.span) == false)
+        expectEqual(prepared.isValid(short.span, for: message.span), false)
     }
 
     @Test func `a drawn key is its own each time`() {
         let (one, other) = (HMACSHA256.Key.random(), HMACSHA256.Key.random())
         let message = Array("message".utf8)
         let code = one.code(message.span).array
-        #expect(one.isValid(code.span, for: message.span) == true)
-        #expect(other.isValid(code.span, for: message.span) == false)
+        expectEqual(one.isValid(code.span, for: message.span), true)
+        expectEqual(other.isValid(code.span, for: message.span), false)
     }
 
     @Test func `random bytes are as many as asked for, and not the same`() {
         #expect(RandomBytes.make(count: 0).isEmpty)
-        #expect(RandomBytes.make(count: 33).count == 33)
+        expectEqual(RandomBytes.make(count: 33).count, 33)
         #expect(RandomBytes.make(count: 32) != RandomBytes.make(count: 32))
     }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct P256Tests {
@@ -75,27 +76,27 @@ import Testing
     @Test func `a point is uncompressed, of 65 bytes and on the curve`() throws {
         let bytes = try #require(Hex.decode(point))
         let key = try #require(P256PublicKey(x963: bytes))
-        #expect(key.x963 == bytes)
-        #expect(P256PublicKey(raw: Array(bytes.dropFirst()).span) == key)
-        #expect(P256PublicKey(raw: bytes.span) == nil)
-        #expect(P256PublicKey(x963: Array(bytes.dropLast())) == nil)
-        #expect(P256PublicKey(x963: bytes + [0]) == nil)
-        #expect(P256PublicKey(x963: [2] + bytes[1..<33]) == nil)
-        #expect(P256PublicKey(x963: [6] + bytes[1...]) == nil)
-        #expect(P256PublicKey(x963: [0]) == nil)
+        expectEqual(key.x963, bytes)
+        expectEqual(P256PublicKey(raw: Array(bytes.dropFirst()).span), key)
+        expectEqual(P256PublicKey(raw: bytes.span), nil)
+        expectEqual(P256PublicKey(x963: Array(bytes.dropLast())), nil)
+        expectEqual(P256PublicKey(x963: bytes + [0]), nil)
+        expectEqual(P256PublicKey(x963: [2] + bytes[1..<33]), nil)
+        expectEqual(P256PublicKey(x963: [6] + bytes[1...]), nil)
+        expectEqual(P256PublicKey(x963: [0]), nil)
         for index in 1..<65 {
             var other = bytes
             other[index] ^= 1
-            #expect(P256PublicKey(x963: other) == nil)
+            expectEqual(P256PublicKey(x963: other), nil)
         }
-        #expect(P256PublicKey(x963: [4] + [UInt8](repeating: 0, count: 64)) == nil)
-        #expect(P256PublicKey(x963: [4] + [UInt8](repeating: 0xFF, count: 64)) == nil)
+        expectEqual(P256PublicKey(x963: [4] + [UInt8](repeating: 0, count: 64)), nil)
+        expectEqual(P256PublicKey(x963: [4] + [UInt8](repeating: 0xFF, count: 64)), nil)
     }
 
     @Test func `a private key is its scalar, and one seed gives one key`() throws {
         let number = try #require(Hex.decode(scalar))
         let key = try #require(privateKey(number))
-        #expect(Hex.text(key.publicKey.x963) == point)
+        expectEqual(Hex.text(key.publicKey.x963), point)
         let message: [UInt8] = [1, 2, 3]
         let signature = key.signature(message: message.span)
         #expect(
@@ -105,8 +106,9 @@ import Testing
         #expect(privateKey([UInt8](repeating: 0xFF, count: 32)) == nil)
         #expect(privateKey([1]) == nil)
         let seed: [UInt8] = [7]
-        #expect(
-            P256PrivateKey(seed: seed.span).publicKey == P256PrivateKey(seed: seed.span).publicKey
+        expectEqual(
+            P256PrivateKey(seed: seed.span).publicKey,
+            P256PrivateKey(seed: seed.span).publicKey
         )
         #expect(P256PrivateKey().publicKey != P256PrivateKey().publicKey)
     }
@@ -115,13 +117,11 @@ import Testing
         for curve in ECPrivateKey.Curve.allCases {
             let key = ECPrivateKey(generating: curve)
             let back = try #require(ECPrivateKey(pem: key.pem))
-            #expect(back.x963 == key.x963)
-            #expect(back.curve == curve)
+            expectEqual(back.x963, key.x963)
+            expectEqual(back.curve, curve)
         }
         #expect(ECPrivateKey(pem: "") == nil)
-        #expect(
-            ECPrivateKey(pem: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
-                == nil
-        )
+        let short = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+        #expect(ECPrivateKey(pem: short) == nil)
     }
 }

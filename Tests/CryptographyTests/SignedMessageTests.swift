@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Testing
 
 @Suite struct SignedMessageTests {
@@ -29,14 +30,14 @@ import Testing
             let content = [UInt8](repeating: 7, count: count)
             let bytes = SignedMessage.signed(content, by: key, signer: signer, others: [])
             let message = try SignedMessage(ber: bytes.span)
-            #expect(message.content == content)
-            #expect(try message.verifiedSigner().der == signer.der)
+            expectEqual(message.content, content)
+            try expectEqual(message.verifiedSigner().der, signer.der)
         }
     }
 
     @Test func `a message signed by another key than the certificate's is refused`() {
         let bytes = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
-        #expect(failure(bytes) == nil)
+        expectEqual(failure(bytes), nil)
         // Same issuer name and serial number, another key: put in place of the right certificate by
         // its bytes.
         let other = certificate(ECPrivateKey(generating: .p256))
@@ -45,24 +46,24 @@ import Testing
         if let place = changed.firstRange(of: right.x963Bytes) {
             changed.replaceSubrange(place, with: other.x963Bytes)
         }
-        #expect(failure(changed) == .signature)
+        expectEqual(failure(changed), .signature)
     }
 
     @Test func `no truncation is a message, and no flipped bit traps`() {
         let bytes = SignedMessage.signed([1, 2, 3], by: key, signer: certificate(key), others: [])
-        for count in 0..<bytes.count { #expect(failure(Array(bytes[..<count])) == .malformed) }
-        #expect(failure(bytes + [0]) == .malformed)
+        for count in 0..<bytes.count { expectEqual(failure(Array(bytes[..<count])), .malformed) }
+        expectEqual(failure(bytes + [0]), .malformed)
         for index in bytes.indices {
             var changed = bytes
             changed[index] ^= 1 << UInt8(index % 8)
             _ = failure(changed)
         }
         let long = [UInt8](repeating: 0x30, count: SignedMessage.bytesMax + 1)
-        #expect(failure(long) == .malformed)
+        expectEqual(failure(long), .malformed)
         // Nested indefinite lengths, as deep as they can be sent.
-        #expect(failure([UInt8](repeating: 0x30, count: 1)) == .malformed)
+        expectEqual(failure([UInt8](repeating: 0x30, count: 1)), .malformed)
         let nested = [UInt8]((0..<20_000).map { $0 % 2 == 0 ? 0x24 : 0x80 })
-        #expect(failure(nested) == .malformed)
+        expectEqual(failure(nested), .malformed)
     }
 }
 

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Testing
 
 @Suite struct UnixTimeTests {
@@ -15,8 +16,8 @@ import Testing
     func `is read from ISO 8601 and written back`(text: String, seconds: Int64, nanoseconds: UInt32)
     {
         let time = UnixTime(iso8601: text)
-        #expect(time == UnixTime(seconds: seconds, nanoseconds: nanoseconds))
-        #expect(time?.iso8601 == text)
+        expectEqual(time, UnixTime(seconds: seconds, nanoseconds: nanoseconds))
+        expectEqual(time?.iso8601, text)
     }
 
     @Test(arguments: [
@@ -30,7 +31,7 @@ import Testing
         "2026-01-01T00:00:0\u{0661}Z",
     ])
     func `nothing else is a time`(text: String) {
-        #expect(UnixTime(iso8601: text) == nil)
+        expectEqual(UnixTime(iso8601: text), nil)
     }
 
     @Test func `every 13th day of 2000 years comes back`() {
@@ -44,13 +45,13 @@ import Testing
 
     @Test func `a moment outside the years 1…9999 is written as its seconds`() {
         for seconds in [Int64.min, -62_135_596_801, 253_402_300_800, .max] {
-            #expect(UnixTime(seconds: seconds).iso8601 == "@\(seconds)")
+            expectEqual(UnixTime(seconds: seconds).iso8601, "@\(seconds)")
         }
     }
 
     @Test func `advancing stops at the ends`() {
-        #expect(UnixTime(seconds: .max).advanced(bySeconds: 1).seconds == .max)
-        #expect(UnixTime(seconds: .min).advanced(bySeconds: -1).seconds == .min)
+        expectEqual(UnixTime(seconds: .max).advanced(bySeconds: 1).seconds, .max)
+        expectEqual(UnixTime(seconds: .min).advanced(bySeconds: -1).seconds, .min)
         #expect(UnixTime(seconds: 1, nanoseconds: 5) < UnixTime(seconds: 1, nanoseconds: 6))
     }
 }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct ByteReaderTests {
@@ -12,14 +13,14 @@ import Testing
         out.optional(UInt64(3)) { $0.word($1) }
         out.optional(UInt64?.none) { $0.word($1) }
         var bytes = ByteReader(out.bytes)
-        #expect(try bytes.byte() == 7)
+        try expectEqual(bytes.byte(), 7)
         #expect(try bytes.flag())
-        #expect(try bytes.word() == .max)
-        #expect(try bytes.number() == -5)
-        #expect(try bytes.text() == "ä")
+        try expectEqual(bytes.word(), .max)
+        try expectEqual(bytes.number(), -5)
+        try expectEqual(bytes.text(), "ä")
         for expected in [UInt64(3), nil] {
             let read = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.word() }
-            #expect(read == expected)
+            expectEqual(read, expected)
         }
         try bytes.end()
     }
@@ -47,9 +48,9 @@ import Testing
         for (value, count) in values {
             var out = ByteWriter()
             out.short(value)
-            #expect(out.bytes.count == count)
+            expectEqual(out.bytes.count, count)
             var bytes = ByteReader(out.bytes)
-            #expect(try bytes.short() == value)
+            try expectEqual(bytes.short(), value)
             try bytes.end()
         }
         for wrong in [[0x80], Array(repeating: 0xFF, count: 9) + [2]] as [[UInt8]] {

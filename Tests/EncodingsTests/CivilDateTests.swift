@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct CivilDateTests {
@@ -13,15 +14,15 @@ import Testing
         ] as [(CivilDate, Int64)]
     )
     func `a day has its number`(date: CivilDate, days: Int64) {
-        #expect(date.daysSinceEpoch == days)
-        #expect(CivilDate(daysSinceEpoch: days) == date)
+        expectEqual(date.daysSinceEpoch, days)
+        expectEqual(CivilDate(daysSinceEpoch: days), date)
     }
 
     @Test func `each day of 800 years follows the one before`() {
         var before = CivilDate(daysSinceEpoch: -146_098)
         for days in Int64(-146_097)...146_097 {
             let date = CivilDate(daysSinceEpoch: days)
-            #expect(date.daysSinceEpoch == days)
+            expectEqual(date.daysSinceEpoch, days)
             let isNext =
                 (date.year, date.month, date.day) == (before.year, before.month, before.day + 1)
                 || date.day == 1 && before.day >= 28

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct ProtobufReaderTests {
@@ -16,16 +17,18 @@ import Testing
         writer.field(1, 300)
         writer.field(2, "ab".utf8)
         writer.message(3) { $0.field(1, UInt64.max) }
-        #expect(
-            try read(writer.bytes) == [
+        try expectEqual(
+            read(writer.bytes),
+            [
                 "1 \(ProtobufReader.Value.varint(300))", "2 \(ProtobufReader.Value.bytes(5..<7))",
                 "3 \(ProtobufReader.Value.bytes(9..<20))",
             ]
         )
-        #expect(
-            try read([0x09, 1, 2, 3, 4, 5, 6, 7, 8, 0x15, 1, 2, 3, 4]) == ["1 fixed", "2 fixed"]
+        try expectEqual(
+            read([0x09, 1, 2, 3, 4, 5, 6, 7, 8, 0x15, 1, 2, 3, 4]),
+            ["1 fixed", "2 fixed"]
         )
-        #expect(try read([]) == [])
+        try expectEqual(read([]), [])
     }
 
     @Test(arguments: [

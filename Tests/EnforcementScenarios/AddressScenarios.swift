@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -51,35 +52,35 @@ extension Scenarios {
             let client = gateway.client()
             for _ in 0..<3 {
                 let answer = try send(&key, client, damage: .signature)
-                #expect(answer.reason == "signature-mismatch")
+                expectEqual(answer.reason, "signature-mismatch")
             }
             // Good or bad, what would cost a verification waits; what costs none is answered.
             let refused = try send(&key, client)
-            #expect(refused.status == 429)
-            #expect(refused.reason == "address-throttled")
-            #expect(refused.member("next") == "retry-later")
+            expectEqual(refused.status, 429)
+            expectEqual(refused.reason, "address-throttled")
+            expectEqual(refused.member("next"), "retry-later")
             let wait = try #require(refused.value("Retry-After").flatMap { Int($0) })
             #expect((1...21).contains(wait))
             var stranger = Scenario.device.makeKey()
-            #expect(try send(&stranger, client).reason == "key-unknown")
-            #expect(try client.send("GET", "/enforced").reason == "assertion-missing")
-            #expect(try client.send("GET", "/").status == 200)
+            try expectEqual(send(&stranger, client).reason, "key-unknown")
+            try expectEqual(client.send("GET", "/enforced").reason, "assertion-missing")
+            try expectEqual(client.send("GET", "/").status, 200)
             // A bad attestation costs as much as a bad signature. Who holds an admitted challenge
             // has one try all the same; then it waits as well.
             let challenge = try gateway.challenges("enrolment", client)[0]
             let bad = try gateway.enrol(stranger, client, with: challenge, damage: .otherNonce)
-            #expect(bad.reason == "nonce-mismatch")
+            expectEqual(bad.reason, "nonce-mismatch")
             let enrolment = try gateway.enrol(stranger, client, with: challenge)
-            #expect(enrolment.status == 429)
-            #expect(enrolment.reason == "address-throttled")
-            #expect(enrolment.member("next") == "retry-later")
-            #expect(try gateway.enrol(stranger, client).status == 201)
+            expectEqual(enrolment.status, 429)
+            expectEqual(enrolment.reason, "address-throttled")
+            expectEqual(enrolment.member("next"), "retry-later")
+            try expectEqual(gateway.enrol(stranger, client).status, 201)
             // Observed requests go on, without a verdict about their signature.
-            #expect(try send(&key, client, "/observed").status == 200)
+            try expectEqual(send(&key, client, "/observed").status, 200)
             let seen = try #require(try origin.seen(2).last)
-            #expect(seen.head.all("App-Attest-Verdict") == ["refuse"])
-            #expect(seen.head.all("App-Attest-Reason") == ["address-throttled"])
-            #expect(try gateway.stop() == 0)
+            expectEqual(seen.head.all("App-Attest-Verdict"), ["refuse"])
+            expectEqual(seen.head.all("App-Attest-Reason"), ["address-throttled"])
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `behind a trusted proxy the failures are those of the client that it names`()
@@ -94,17 +95,17 @@ extension Scenarios {
             let client = gateway.client()
             for _ in 0..<2 {
                 let bad = try send(&key, client, damage: .signature, from: "192.0.2.1")
-                #expect(bad.status == 403)
+                expectEqual(bad.status, 403)
             }
-            #expect(try send(&key, client, from: "192.0.2.1").status == 429)
-            #expect(try send(&key, client, from: "192.0.2.2").status == 200)
+            try expectEqual(send(&key, client, from: "192.0.2.1").status, 429)
+            try expectEqual(send(&key, client, from: "192.0.2.2").status, 200)
             // Nobody is named: they are the proxy's own.
             for name in [nil, "unknown"] {
-                #expect(try send(&key, client, damage: .signature, from: name).status == 403)
+                try expectEqual(send(&key, client, damage: .signature, from: name).status, 403)
             }
-            #expect(try send(&key, client, from: "_hidden").status == 429)
-            #expect(try send(&key, client, from: "192.0.2.2").status == 200)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(send(&key, client, from: "_hidden").status, 429)
+            try expectEqual(send(&key, client, from: "192.0.2.2").status, 200)
+            try expectEqual(gateway.stop(), 0)
         }
 
         /// Behind a proxy that appends the client's address, here 192.0.2.1.
@@ -125,14 +126,14 @@ extension Scenarios {
             let line = "\(written), 192.0.2.1"
             // One failure in a minute, so that a slow machine has a minute for the next two lines;
             // of two, the first is forgiven after thirty seconds.
-            #expect(try send(&key, client, damage: .signature, from: line).status == 403)
-            #expect(try send(&key, client, from: line).status == 429)
-            #expect(try send(&key, client, from: "192.0.2.1").status == 429)
-            #expect(try send(&key, client, from: "192.0.2.2").status == 200)
+            try expectEqual(send(&key, client, damage: .signature, from: line).status, 403)
+            try expectEqual(send(&key, client, from: line).status, 429)
+            try expectEqual(send(&key, client, from: "192.0.2.1").status, 429)
+            try expectEqual(send(&key, client, from: "192.0.2.2").status, 200)
             // And nothing of it is told to the origin, which may read either end of the list.
             let head = try origin.seen(1)[0].head
-            #expect(head.all("X-Forwarded-For") == ["192.0.2.2, 127.0.0.1"])
-            #expect(try gateway.stop() == 0)
+            expectEqual(head.all("X-Forwarded-For"), ["192.0.2.2, 127.0.0.1"])
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test(arguments: [false, true])
@@ -163,14 +164,14 @@ extension Scenarios {
             #expect(statuses.prefix(3).allSatisfy { $0 == 200 })
             #expect(statuses.contains(429))
             let other = HTTPClient(port: front.port, from: 3)
-            #expect(try other.send("GET", "/other", [(name, written[0])]).status == 200)
+            try expectEqual(other.send("GET", "/other", [(name, written[0])]).status, 200)
             let seen = try #require(origin.seen.first { $0.target == "/other" })
-            #expect(seen.head.all("X-Forwarded-For") == ["127.0.0.3, 127.0.0.1"])
+            expectEqual(seen.head.all("X-Forwarded-For"), ["127.0.0.3, 127.0.0.1"])
             if forwarded {
                 let elements = seen.head.all("Forwarded").joined(separator: ", ")
                 #expect(elements.hasPrefix("for=127.0.0.3;proto=http, for=127.0.0.1;"))
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a connection of a proxy that a reload no longer trusts is a stranger's`() throws
@@ -187,8 +188,9 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let client = gateway.client()
             func told(_ count: Int) throws -> [String] {
-                #expect(
-                    try client.send("GET", "/", [("X-Forwarded-For", "192.0.2.1")]).status == 200
+                try expectEqual(
+                    client.send("GET", "/", [("X-Forwarded-For", "192.0.2.1")]).status,
+                    200
                 )
                 return try origin.seen(count)[count - 1].head.all("X-Forwarded-For")
             }
@@ -200,16 +202,16 @@ extension Scenarios {
                     return done >= count ? true : nil
                 }
             }
-            #expect(try told(1) == ["192.0.2.1, 127.0.0.1"])
+            try expectEqual(told(1), ["192.0.2.1, 127.0.0.1"])
             try reload(limits, 1)
-            #expect(try told(2) == ["127.0.0.1"])
+            try expectEqual(told(2), ["127.0.0.1"])
             // And the other way round, with the address's entry given back.
             try reload("trusted_proxies: [127.0.0.1]\n\(limits)", 2)
-            #expect(try told(3) == ["192.0.2.1, 127.0.0.1"])
+            try expectEqual(told(3), ["192.0.2.1, 127.0.0.1"])
             try reload("limits: { address_requests: 1/s, address_burst: 1 }", 3)
-            #expect(try told(4) == ["127.0.0.1"])
-            #expect(try client.send("GET", "/").status == 429)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(told(4), ["127.0.0.1"])
+            try expectEqual(client.send("GET", "/").status, 429)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `good requests cost nothing of it`() throws {
@@ -220,8 +222,8 @@ extension Scenarios {
                 more: "limits: { address_failures: 1/m }"
             )
             let client = gateway.client()
-            for _ in 0..<20 { #expect(try send(&key, client).status == 200) }
-            #expect(try gateway.stop() == 0)
+            for _ in 0..<20 { try expectEqual(send(&key, client).status, 200) }
+            try expectEqual(gateway.stop(), 0)
         }
     }
 }

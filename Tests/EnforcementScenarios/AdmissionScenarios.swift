@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -48,8 +49,8 @@ extension Scenarios {
             )
             let answer = try gateway.client()
                 .send(Self.request, key.proof(of: Self.request, signing: Self.signing))
-            #expect(answer.status == 403)
-            #expect(answer.reason == "app-mismatch")
+            expectEqual(answer.status, 403)
+            expectEqual(answer.reason, "app-mismatch")
             #expect(origin.seen.isEmpty)
             let line = try gateway.line(about: "/v1/orders")
             #expect(line["app"] as? String == Scenario.appID)
@@ -72,7 +73,7 @@ extension Scenarios {
             func send() throws -> Answer {
                 try client.send(Self.request, key.proof(of: Self.request, signing: Self.signing))
             }
-            #expect(try send().status == 200)
+            try expectEqual(send().status, 200)
             try scenario.configure(
                 origin: "127.0.0.1:\(origin.port)",
                 apps: Self.apps,
@@ -82,7 +83,7 @@ extension Scenarios {
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try send().reason == "app-mismatch")
+            try expectEqual(send().reason, "app-mismatch")
         }
 
         @Test func `an assertion for one host is refused at another where the host is signed`()
@@ -115,14 +116,14 @@ extension Scenarios {
                 let head = "GET /v1/orders HTTP/1.1\r\nHost: \(sent)\r\n\(lines)\r\n"
                 return try client.send(raw: Array(head.utf8))
             }
-            #expect(try send(signed: "a.example", sent: "a.example").status == 200)
+            try expectEqual(send(signed: "a.example", sent: "a.example").status, 200)
             // It is the value that the client sends, not the name that the rule has.
-            #expect(try send(signed: "B.Example:443", sent: "B.Example:443").status == 200)
+            try expectEqual(send(signed: "B.Example:443", sent: "B.Example:443").status, 200)
             for sent in ["b.example", "a.example:443", "A.example"] {
-                #expect(try send(signed: "a.example", sent: sent).reason == "signature-mismatch")
+                try expectEqual(send(signed: "a.example", sent: sent).reason, "signature-mismatch")
             }
             let hosts = try origin.seen(2).map { $0.head.value("host") }
-            #expect(hosts == ["a.example", "B.Example:443"])
+            expectEqual(hosts, ["a.example", "B.Example:443"])
         }
 
         @Test func `a denial is counted and logged, and costs no verification`() throws {
@@ -137,9 +138,9 @@ extension Scenarios {
             var (gateway, key) = try serve(scenario, origin, rules)
             let answer = try gateway.client()
                 .send(Self.request, key.proof(of: Self.request, signing: Self.signing))
-            #expect(answer.status == 404)
-            #expect(answer.reason == "no-rule")
-            #expect(answer.member("next") == "fix-client")
+            expectEqual(answer.status, 404)
+            expectEqual(answer.reason, "no-rule")
+            expectEqual(answer.member("next"), "fix-client")
             #expect(origin.seen.isEmpty)
             let line = try gateway.line(about: "/v1/orders")
             #expect(line["rule"] as? String == "closed")
@@ -152,7 +153,7 @@ extension Scenarios {
             let page = try admin.send("GET", "/metrics").text
             let counted = page.split(separator: "\n").filter { $0.contains("\"no-rule\"") }
             #expect(counted.count == 1 && counted.allSatisfy { $0.hasSuffix(" 1") }, "\(counted)")
-            #expect(try Metrics(admin)["verifications_total"] == 0)
+            try expectEqual(Metrics(admin)["verifications_total"], 0)
         }
 
         @Test func `a key is revoked while somebody edits the rules`() throws {
@@ -172,7 +173,7 @@ extension Scenarios {
                 "portcullis.yaml",
                 text.replacing("rules:\n  []", with: "rules: rules")
             )
-            #expect(try scenario.portcullis("check", file).status == 1)
+            try expectEqual(scenario.portcullis("check", file).status, 1)
             let revoked = try scenario.portcullis(
                 "keys",
                 "revoke",
@@ -180,7 +181,7 @@ extension Scenarios {
                 file,
                 key.keyID.base64
             )
-            #expect(revoked.status == 0, "\(revoked)")
+            expectEqual(revoked.status, 0, "\(revoked)")
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -17,7 +18,7 @@ extension Scenarios {
             let script = URL(filePath: #filePath).deletingLastPathComponent()
                 .appending(path: "../../deploy/strip").standardized.path
             let result = try scenario.run(script, [program, scenario.path("release")])
-            #expect(result.status == 0, "\(result)")
+            expectEqual(result.status, 0, "\(result)")
             return scenario.path("release/portcullis")
         }
 

@@ -4,6 +4,7 @@ import Cryptography
 import DeviceKey
 import Dispatch
 import Encodings
+import Expectations
 import Foundation
 import KeyStore
 import SQLiteKeyStore
@@ -70,7 +71,7 @@ extension Scenarios {
             try campaign.run(until: Int64(Self.count / 10), downTime: 3_600)
             try campaign.run(until: day + Int64(Self.count / 20), downTime: 60)
             try campaign.run(until: day + 3_600, downTime: 0)
-            #expect(campaign.log.notices.withLock { $0 } == [])
+            expectEqual(campaign.log.notices.withLock { $0 }, [])
 
             let calls = campaign.log.calls.withLock { $0 }
             expectRate(calls)
@@ -79,17 +80,17 @@ extension Scenarios {
             let early = sent.count { $0.at < $0.notBefore ?? .min }
             let late = sent.count { $0.at >= $0.expiresAt }
             #expect(early == 0 && late == 0)
-            #expect(campaign.apple.calls.count == calls.count)
+            expectEqual(campaign.apple.calls.count, calls.count)
             #expect(campaign.apple.calls.statuses.allSatisfy { $0 == 200 })
             // A token serves for fifty minutes, in each of the four gateways.
             #expect((4...36).contains(campaign.apple.calls.tokens.count))
 
             let tries = Dictionary(grouping: sent, by: \.publicKey)
-            #expect(tries.count == Self.count)
+            expectEqual(tries.count, Self.count)
             // No receipt is sent twice, unless the gateway ended before the answer was there.
             for tries in tries.values {
                 let told = tries.filter(\.isAnswered)
-                #expect(Set(told.map(\.createdAt)).count == told.count)
+                expectEqual(Set(told.map(\.createdAt)).count, told.count)
             }
             #expect(sent.count { !$0.isAnswered } <= 4 * 8)
             // Many windows came a second time.
@@ -114,8 +115,8 @@ extension Scenarios {
             let seconds = zip(times, times.dropFirst(rate)).map { $1 - $0 }
             #expect((seconds.min() ?? 0) >= 1_000)
             let bySecond = Dictionary(grouping: times) { $0 / 1_000 }
-            #expect(bySecond.values.map(\.count).max() == rate)
-            #expect(calls.last?.run == 4)
+            expectEqual(bySecond.values.map(\.count).max(), rate)
+            expectEqual(calls.last?.run, 4)
         }
 
         /// Each key has its newest receipt on disk with its metric, and a gateway that starts now

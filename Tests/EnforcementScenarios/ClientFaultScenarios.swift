@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -34,7 +35,7 @@ extension Scenarios {
                 Self.leave(client, ending)
                 try stand.expect()
             }
-            #expect(try Metrics(stand.admin)["requests_total"] == requests)
+            try expectEqual(Metrics(stand.admin)["requests_total"], requests)
             #expect(!stand.gateway.child.printed.contains("/half"))
             try stand.stop()
         }
@@ -92,7 +93,7 @@ extension Scenarios {
             let stand = try Stand()
             defer { stand.end() }
             let client = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try client.readHead().startLine == "HTTP/1.1 200 OK")
+            try expectEqual(client.readHead().startLine, "HTTP/1.1 200 OK")
             Self.leave(client, ending)
             try stand.expectLine("/endless", 200, "client-aborted")
             try stand.expect("client_aborts")
@@ -103,12 +104,12 @@ extension Scenarios {
             let stand = try Stand(more: Self.impatient)
             defer { stand.end() }
             let head = try stand.send("GET /half HTTP/1.1\r\n")
-            #expect(try head.readHead().startLine == "HTTP/1.1 408 Request Timeout")
+            try expectEqual(head.readHead().startLine, "HTTP/1.1 408 Request Timeout")
             Self.leave(head, .end)
             try stand.expect("client_timeouts")
 
             let body = try stand.send("POST /c HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhi")
-            #expect(try body.readHead().startLine == "HTTP/1.1 408 Request Timeout")
+            try expectEqual(body.readHead().startLine, "HTTP/1.1 408 Request Timeout")
             Self.leave(body, .end)
             try stand.expectLine("/c", 408, "body-timeout")
             try stand.expect("client_timeouts")
@@ -124,7 +125,7 @@ extension Scenarios {
             let stand = try Stand(more: "timeouts: { drain: 200ms }")
             defer { stand.end() }
             let client = try stand.send("GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try client.readHead().startLine == "HTTP/1.1 200 OK")
+            try expectEqual(client.readHead().startLine, "HTTP/1.1 200 OK")
             try stand.stop()
             try stand.expectLine("/endless", 200, "drain-timeout")
             Self.leave(client, .end)

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -48,24 +49,24 @@ extension Scenarios {
             defer { gateway.stop() }
             let client = gateway.client()
             var key = Scenario.device.makeKey()
-            #expect(try gateway.enrol(key, client).status == 201)
+            try expectEqual(gateway.enrol(key, client).status, 201)
             var admitted: [[UInt8]] = []
             for step in steps {
                 let old = try gateway.challenges("assertion", client)[0]
                 let bare = try Self.send("/v1/bare", &key, client)
-                #expect(bare.answer.status == 200)
+                expectEqual(bare.answer.status, 200)
                 gateway.step(hours: step)
                 // An hour is more than the five minutes of a challenge, in either direction.
                 let late = try Self.send("/v1/signed", &key, client, challenge: old)
-                #expect(late.answer.status == 401)
-                #expect(late.answer.reason == "challenge-expired")
-                #expect(late.answer.member("next") == "sign-again")
+                expectEqual(late.answer.status, 401)
+                expectEqual(late.answer.reason, "challenge-expired")
+                expectEqual(late.answer.member("next"), "sign-again")
                 let fresh = late.answer.value("App-Attest-Challenge")
                 let again = try Self.send("/v1/signed", &key, client, challenge: fresh)
-                #expect(again.answer.status == 200)
+                expectEqual(again.answer.status, 200)
                 admitted += [bare.raw, again.raw]
                 for raw in admitted {
-                    #expect(try client.send(raw: raw).status == 401)
+                    try expectEqual(client.send(raw: raw).status, 401)
                 }
             }
         }
@@ -83,16 +84,16 @@ extension Scenarios {
             let day: Int64 = 86_400
             gateway.step(hours: hours)
             // Apple's certificates begin a day before; an hour is within.
-            #expect(try gateway.enrol(Scenario.device.makeKey(), client).status == 201)
+            try expectEqual(gateway.enrol(Scenario.device.makeKey(), client).status, 201)
             // At the edges of a certificate's time the hour decides.
             let edge = hours > 0 ? -2 * day + 1_800 : day - 1_800
             let time = Scenario.now.advanced(bySeconds: edge)
             let key = Scenario.device.makeKey()
             let outside = try gateway.enrol(key, client, at: time)
-            #expect(outside.status == 403)
-            #expect(outside.reason == "certificate-expired")
+            expectEqual(outside.status, 403)
+            expectEqual(outside.reason, "certificate-expired")
             gateway.step(hours: -hours)
-            #expect(try gateway.enrol(key, client, at: time).status == 201)
+            try expectEqual(gateway.enrol(key, client, at: time).status, 201)
         }
 
         @Test func `an enrolment's challenge outlives a step back, and is spent once`() throws {
@@ -104,14 +105,14 @@ extension Scenarios {
             let key = Scenario.device.makeKey()
             let challenge = try gateway.challenges("enrolment", client)[0]
             gateway.step(hours: -1)
-            #expect(try gateway.enrol(key, client, with: challenge).status == 201)
+            try expectEqual(gateway.enrol(key, client, with: challenge).status, 201)
             let other = Scenario.device.makeKey()
             let again = try gateway.enrol(other, client, with: challenge)
-            #expect(again.reason == "challenge-spent")
+            expectEqual(again.reason, "challenge-spent")
             gateway.step(hours: 2)
             let late = try gateway.challenges("enrolment", client)[0]
             gateway.step(hours: 1)
-            #expect(try gateway.enrol(other, client, with: late).reason == "challenge-expired")
+            try expectEqual(gateway.enrol(other, client, with: late).reason, "challenge-expired")
         }
 
         /// Half way through the day half of the keys are reached; an hour is a 24th of them.
@@ -137,12 +138,12 @@ extension Scenarios {
             gateway.step(hours: 2)
             let after = try reached()
             gateway.step(hours: -1)
-            #expect(try reached() == atNoon)
+            try expectEqual(reached(), atNoon)
             #expect(before.isSubset(of: atNoon) && atNoon.isSubset(of: after))
             gateway.step(hours: -13)
             #expect(try reached().isEmpty)
             gateway.step(hours: 26)
-            #expect(try reached().count == keys.count)
+            try expectEqual(reached().count, keys.count)
         }
     }
 }

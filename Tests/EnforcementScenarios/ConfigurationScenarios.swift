@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -46,8 +47,8 @@ extension Scenarios {
             try scenario.write("portcullis.yaml", Self.invalid)
             let file = scenario.path("portcullis.yaml")
             let served = try scenario.portcullis("serve", file)
-            #expect(served.status == 1)
-            #expect(served.printed == "")
+            expectEqual(served.status, 1)
+            expectEqual(served.printed, "")
             #expect(!served.complained.contains("listening"))
             #expect(served.complained.contains("nothing was started"))
             for line in [6, 8, 9, 14, 16, 17, 19, 20] {
@@ -56,26 +57,26 @@ extension Scenarios {
             #expect(!FileManager.default.fileExists(atPath: scenario.path("portcullis.db")))
 
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 1)
+            expectEqual(checked.status, 1)
             for line in [6, 8, 9, 14, 16, 17, 19, 20] {
                 #expect(checked.printed.contains("\(file):\(line): "), "line \(line)")
             }
             #expect(checked.printed.contains("refused, "))
             let explained = try scenario.portcullis("explain", file, "GET", "/v1/orders")
-            #expect(explained.status == 1)
+            expectEqual(explained.status, 1)
             #expect(explained.complained.contains("\(file):6: "))
             let listed = try scenario.portcullis("keys", "list", "--config", file)
-            #expect(listed.status == 1)
+            expectEqual(listed.status, 1)
         }
 
         @Test func `a configuration that is not there starts nothing`() throws {
             let scenario = try Scenario()
             defer { scenario.end() }
             let served = try scenario.portcullis("serve", scenario.path("absent.yaml"))
-            #expect(served.status == 1)
+            expectEqual(served.status, 1)
             #expect(served.complained.contains("absent.yaml"))
-            #expect(try scenario.portcullis("serve").status == 2)
-            #expect(try scenario.portcullis("sreve", "x").status == 2)
+            try expectEqual(scenario.portcullis("serve").status, 2)
+            try expectEqual(scenario.portcullis("sreve", "x").status, 2)
         }
 
         @Test func `a reload that is invalid leaves the running configuration in place`() throws {
@@ -85,7 +86,7 @@ extension Scenarios {
             try scenario.configure(origin, rules: Self.rules)
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try client.send("POST", "/v1/orders", content: [1]).status == 401)
+            try expectEqual(client.send("POST", "/v1/orders", content: [1]).status, 401)
             let good = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)
             try scenario.write("portcullis.yaml", good.replacing("observe", with: "obsserve"))
             gateway.child.signal(SIGHUP)
@@ -93,14 +94,14 @@ extension Scenarios {
                 complained.contains("the configuration is invalid") ? true : nil
             }
             #expect(gateway.child.complained.contains("portcullis.yaml:"))
-            #expect(try client.send("POST", "/v1/orders", content: [1]).status == 401)
+            try expectEqual(client.send("POST", "/v1/orders", content: [1]).status, 401)
             let off = good.replacing("mode: enforce", with: "mode: observe")
             try scenario.write("portcullis.yaml", off)
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try client.send("POST", "/v1/orders", content: [1]).status == 200)
+            try expectEqual(client.send("POST", "/v1/orders", content: [1]).status, 200)
         }
 
         @Test func `trials of fronts follow the endpoints that a reload has moved`() throws {
@@ -133,16 +134,16 @@ extension Scenarios {
             try scenario.configure(origin, rules: Self.rules)
             let file = scenario.path("portcullis.yaml")
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 0)
+            expectEqual(checked.status, 0)
             #expect(checked.printed.contains("ok, "))
             #expect(checked.printed.contains("a test app"))
             #expect(checked.printed.contains("orders: POST * /v1/orders → shop"))
 
             let explained = try scenario.portcullis("explain", file, "POST", "/v1/orders?dry=1")
-            #expect(explained.status == 0)
+            expectEqual(explained.status, 0)
             #expect(explained.printed.contains("orders"))
             let json = try scenario.portcullis("explain", file, "GET", "/v1/files/a", "--json")
-            #expect(json.status == 0)
+            expectEqual(json.status, 0)
             let object = try JSONSerialization.jsonObject(with: Data(json.printed.utf8))
             #expect(object is [String: Any])
             #expect(json.printed.contains("files"))
@@ -160,18 +161,18 @@ extension Scenarios {
                 """
             try scenario.write("cases.yaml", cases)
             let tested = try scenario.portcullis("test", file, scenario.path("cases.yaml"))
-            #expect(tested.status == 0)
+            expectEqual(tested.status, 0)
             #expect(tested.printed.hasSuffix("3 of 3 pass\n"))
             try scenario.write(
                 "cases.yaml",
                 cases.replacing("rule: orders", with: "rule: files")
             )
             let failed = try scenario.portcullis("test", file, scenario.path("cases.yaml"))
-            #expect(failed.status == 1)
+            expectEqual(failed.status, 1)
             #expect(failed.printed.contains("rule is orders, expected files"))
             try scenario.write("cases.yaml", "- wrong: 1\n")
             let unreadable = try scenario.portcullis("test", file, scenario.path("cases.yaml"))
-            #expect(unreadable.status == 2)
+            expectEqual(unreadable.status, 2)
         }
 
         private static let commands = [
@@ -188,7 +189,7 @@ extension Scenarios {
             defer { scenario.end() }
             let words = command.split(separator: " ").map(String.init) + ["--help"]
             let help = try scenario.portcullis(words)
-            #expect(help.status == 0)
+            expectEqual(help.status, 0)
             let names = help.printed.matches(of: /<([^>]*)>/).map(\.output.1)
             #expect(!names.isEmpty)
             for name in names {
@@ -204,9 +205,9 @@ extension Scenarios {
             defer { scenario.end() }
             try scenario.configure(try scenario.origin(), rules: Self.rules)
             let file = scenario.path("portcullis.yaml")
-            #expect(try scenario.portcullis(command, file).status == 0)
-            #expect(try scenario.portcullis(command, "--config", file).status == 0)
-            #expect(try scenario.portcullis(command, "--config=\(file)").status == 0)
+            try expectEqual(scenario.portcullis(command, file).status, 0)
+            try expectEqual(scenario.portcullis(command, "--config", file).status, 0)
+            try expectEqual(scenario.portcullis(command, "--config=\(file)").status, 0)
             let twice = try scenario.portcullis(command, file, "--config", file)
             #expect(twice.status != 0 && twice.complained.contains("once"), "\(twice)")
             let none = try scenario.portcullis(command)
@@ -221,16 +222,16 @@ extension Scenarios {
             let program = try #require(Scenario.program)
             let words = ["serve", "--config=\(file)"]
             let gateway = try GatewayProcess(try scenario.start(program, words))
-            #expect(try gateway.client().send("GET", "/v1/files/a").status == 200)
+            try expectEqual(gateway.client().send("GET", "/v1/files/a").status, 200)
             // The store is in use, by a process with the same file.
             let beside = try scenario.portcullis("serve", "--config", file)
-            #expect(beside.status == 1)
+            expectEqual(beside.status, 1)
             let holder = "(process \(gateway.child.identifier)), a gateway of this configuration"
             #expect(beside.complained.contains(holder), "\(beside)")
             // This store takes no tables: a command that says so has read the file.
             for words in [[file], ["--config", file], ["--config=\(file)"]] {
                 let made = try scenario.portcullis(["store", "migrate"] + words)
-                #expect(made.status == 1)
+                expectEqual(made.status, 1)
                 #expect(made.complained.contains("names no store in PostgreSQL"), "\(made)")
             }
             for command in [["serve"], ["store", "migrate"]] {
@@ -251,7 +252,7 @@ extension Scenarios {
             let file = scenario.path("portcullis.yaml")
             for path in ["/v1/files/a%2Fb", "/v1/files/%2e%2e/orders", "/v1/files/a%00b"] {
                 let answer = try gateway.client().send("GET", path)
-                #expect(answer.status == 400)
+                expectEqual(answer.status, 400)
                 let explained = try scenario.portcullis("explain", file, "GET", path)
                 #expect(!answer.reason.isEmpty)
                 #expect(explained.printed.contains(answer.reason), "\(path) \(explained.printed)")

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import GRDB
 import LoopbackKit
@@ -31,7 +32,7 @@ extension Scenarios {
 
         private func end(_ gateway: GatewayProcess, _ ending: Ending) throws {
             switch ending {
-            case .stop: #expect(try gateway.stop() == 0)
+            case .stop: try expectEqual(gateway.stop(), 0)
             case .kill: try gateway.crash()
             }
         }
@@ -74,19 +75,19 @@ extension Scenarios {
                 let fields = proof.fields + [("Content-Length", String(request.content.count))]
                 let head = HTTPClient.head("POST", request.target, fields)
                 sent.append(Array((head + "\r\n").utf8) + request.content)
-                #expect(try client.send(raw: sent[number]).status == 200, "\(form.path)")
+                try expectEqual(client.send(raw: sent[number]).status, 200, "\(form.path)")
             }
             try end(first, ending)
             let second = try scenario.serve()
             for (number, form) in forms.enumerated() {
                 let answer = try second.client().send(raw: sent[number])
-                #expect(answer.status == 401, "\(form.path)")
+                expectEqual(answer.status, 401, "\(form.path)")
                 let reasons =
                     form.hasChallenge && ending == .kill
                     ? ["challenge-unknown", "counter-replayed"] : ["counter-replayed"]
                 #expect(reasons.contains(answer.reason), "\(form.path): \(answer.reason)")
             }
-            #expect(origin.seen.count == forms.count)
+            expectEqual(origin.seen.count, forms.count)
             // The keys go on where they were.
             for (number, form) in forms.enumerated() {
                 let client = second.client()
@@ -98,7 +99,7 @@ extension Scenarios {
                         ? try second.challenges("assertion", client)[0] : nil
                 )
                 let proof = keys[number].proof(of: request, signing: form.signing)
-                #expect(try client.send(request, proof).status == 200, "\(form.path)")
+                try expectEqual(client.send(request, proof).status, 200, "\(form.path)")
             }
         }
 
@@ -144,7 +145,7 @@ extension Scenarios {
                 ]
                 let head = HTTPClient.head("POST", "/v1/legacy", fields)
                 replays.append(Array((head + "\r\n").utf8) + signed)
-                #expect(try client.send(request, proof).status == 200)
+                try expectEqual(client.send(request, proof).status, 200)
                 // Also while the counter is known: the form is told before it.
                 let now = try client.send(raw: replays[number])
                 #expect(now.status == 400 || now.reason == "counter-replayed")
@@ -153,10 +154,10 @@ extension Scenarios {
             let second = try scenario.serve()
             for (replay, path) in zip(replays, paths) {
                 let answer = try second.client().send(raw: replay)
-                #expect(answer.status == 400, "\(path) was admitted twice: \(answer.reason)")
-                #expect(answer.reason == "client-data-ambiguous")
+                expectEqual(answer.status, 400, "\(path) was admitted twice: \(answer.reason)")
+                expectEqual(answer.reason, "client-data-ambiguous")
             }
-            #expect(origin.seen.count == paths.count)
+            expectEqual(origin.seen.count, paths.count)
         }
 
         @Test(arguments: Ending.allCases)
@@ -177,8 +178,8 @@ extension Scenarios {
             )
             let proof = key.proof(of: request, signing: .lines(.all, headers: []))
             let answer = try second.client().send(request, proof)
-            #expect(answer.reason == "challenge-unknown")
-            #expect(answer.member("next") == "sign-again")
+            expectEqual(answer.reason, "challenge-unknown")
+            expectEqual(answer.member("next"), "sign-again")
         }
 
         @Test(arguments: Ending.allCases)
@@ -191,10 +192,10 @@ extension Scenarios {
             for _ in 0..<5 {
                 let gateway = try scenario.serve()
                 let key = Scenario.device.makeKey()
-                #expect(try gateway.enrol(key, gateway.client()).status == 201)
+                try expectEqual(gateway.enrol(key, gateway.client()).status, 201)
                 stored.insert(key.keyID.base64)
                 try end(gateway, ending)
-                #expect(try Set(counters(scenario).keys) == stored)
+                try expectEqual(Set(counters(scenario).keys), stored)
             }
         }
 
@@ -214,7 +215,7 @@ extension Scenarios {
             try live.close()
             let id = key.keyID.base64
             let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
-            #expect(revoked.status == 0)
+            expectEqual(revoked.status, 0)
             try end(gateway, ending)
 
             for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: database + suffix) {
@@ -222,12 +223,12 @@ extension Scenarios {
             }
             try files.moveItem(atPath: backup, toPath: database)
             let refused = try scenario.portcullis("serve", config)
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains("is an older copy"), "\(refused)")
             #expect(refused.complained.contains("keys revoked since pass"))
             let accepted = try scenario.serve(arguments: ["--accept-older-store"])
-            #expect(try accepted.complaints(of: "is an older copy") == 1)
-            #expect(try accepted.stop() == 0)
+            try expectEqual(accepted.complaints(of: "is an older copy"), 1)
+            try expectEqual(accepted.stop(), 0)
         }
     }
 }

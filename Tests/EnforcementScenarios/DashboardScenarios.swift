@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -83,25 +84,25 @@ extension Scenarios {
             defer { stand.scenario.end() }
             for path in ["/", "/dashboard"] {
                 let answer = try stand.ask("GET \(path)")
-                #expect(answer.status == 200)
-                #expect(answer.value("Content-Type") == "text/html; charset=utf-8")
+                expectEqual(answer.status, 200)
+                expectEqual(answer.value("Content-Type"), "text/html; charset=utf-8")
                 let policy = try #require(answer.value("Content-Security-Policy"))
                 #expect(policy.hasPrefix("default-src 'none'; script-src 'sha256-"))
                 #expect(policy.contains("frame-ancestors 'none'"))
-                #expect(answer.value("X-Content-Type-Options") == "nosniff")
-                #expect(answer.value("Referrer-Policy") == "no-referrer")
-                #expect(answer.value("Cache-Control") == "no-store")
+                expectEqual(answer.value("X-Content-Type-Options"), "nosniff")
+                expectEqual(answer.value("Referrer-Policy"), "no-referrer")
+                expectEqual(answer.value("Cache-Control"), "no-store")
                 #expect(answer.text.contains(#"<body data-calls="none">"#))
-                #expect(try stand.ask("GET \(path)", host: "attacker.example").status == 403)
+                try expectEqual(stand.ask("GET \(path)", host: "attacker.example").status, 403)
             }
         }
 
         @Test func `without a token or a Unix socket the page can change nothing`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
-            #expect(try stand.observe().reason == "page-unknown")
-            #expect(try stand.ask("GET /refusals").reason == "page-unknown")
-            #expect(try stand.answer() == 401)
+            try expectEqual(stand.observe().reason, "page-unknown")
+            try expectEqual(stand.ask("GET /refusals").reason, "page-unknown")
+            try expectEqual(stand.answer(), 401)
         }
 
         @Test func `the token unlocks changes and the last refusals, and a reload changes it`()
@@ -114,18 +115,18 @@ extension Scenarios {
             #expect(try stand.ask("GET /dashboard").text.contains(#"data-calls="token""#))
             let refused = try stand.observe()
             #expect(refused.status == 401 && refused.reason == "token-missing")
-            #expect(refused.value("WWW-Authenticate") == #"Bearer realm="portcullis""#)
-            #expect(try stand.observe(shown + "0").reason == "token-wrong")
-            #expect(try stand.ask("GET /refusals").status == 401)
-            #expect(try stand.answer() == 401)
+            expectEqual(refused.value("WWW-Authenticate"), #"Bearer realm="portcullis""#)
+            try expectEqual(stand.observe(shown + "0").reason, "token-wrong")
+            try expectEqual(stand.ask("GET /refusals").status, 401)
+            try expectEqual(stand.answer(), 401)
             // What the page sends, from its own origin.
             let own = "Origin: http://127.0.0.1:9901"
             let refusals = try stand.ask("GET /refusals", shown)
             let notes = try #require(refusals.object?["refusals"] as? [[String: Any]])
-            #expect(notes.map { $0["reason"] as? String } == ["assertion-missing"])
+            expectEqual(notes.map { $0["reason"] as? String }, ["assertion-missing"])
             #expect(notes.first?["client"] as? String == "127.0.0.1")
-            #expect(try stand.observe(shown, own).status == 200)
-            #expect(try stand.answer() == 200)
+            try expectEqual(stand.observe(shown, own).status, 200)
+            try expectEqual(stand.answer(), 200)
             // The next token, and the one before.
             let next = String(repeating: "fedcba9876543210", count: 4)
             try stand.writeToken(next)
@@ -133,8 +134,8 @@ extension Scenarios {
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try stand.observe(shown).reason == "token-wrong")
-            #expect(try stand.observe("Authorization: Bearer \(next)").status == 200)
+            try expectEqual(stand.observe(shown).reason, "token-wrong")
+            try expectEqual(stand.observe("Authorization: Bearer \(next)").status, 200)
             // Neither is told to anybody.
             let told = gateway.child.printed + gateway.child.complained
             #expect(!told.contains(next) && !told.contains(Dashboards.token))
@@ -151,15 +152,15 @@ extension Scenarios {
                 }
                 // A site whose name was made to lead to this host: of one origin with it.
                 let rebound = "attacker.example:9901"
-                #expect(
-                    try stand.observe(host: rebound, "Origin: http://\(rebound)").reason
-                        == "host-refused"
+                try expectEqual(
+                    stand.observe(host: rebound, "Origin: http://\(rebound)").reason,
+                    "host-refused"
                 )
-                #expect(try stand.ask("GET /refusals", host: rebound).reason == "host-refused")
-                #expect(try stand.answer() == 401)
+                try expectEqual(stand.ask("GET /refusals", host: rebound).reason, "host-refused")
+                try expectEqual(stand.answer(), 401)
                 let own = "localhost:9901"
-                #expect(try stand.observe(host: own, "Origin: http://\(own)").status == 200)
-                #expect(try stand.answer() == 200)
+                try expectEqual(stand.observe(host: own, "Origin: http://\(own)").status, 200)
+                try expectEqual(stand.answer(), 200)
             }
         }
 
@@ -185,8 +186,8 @@ extension Scenarios {
                 "orders",
                 "observe"
             )
-            #expect(done.status == 0, "\(done.complained)")
-            #expect(try stand.answer() == 200)
+            expectEqual(done.status, 0, "\(done.complained)")
+            try expectEqual(stand.answer(), 200)
             try stand.writeToken(String(repeating: "f", count: 64))
             let wrong = try stand.scenario.portcullis(
                 "rollout",
@@ -195,9 +196,9 @@ extension Scenarios {
                 "orders",
                 "file"
             )
-            #expect(wrong.status == 1)
+            expectEqual(wrong.status, 1)
             #expect(wrong.complained.contains("reload the gateway"), "\(wrong.complained)")
-            #expect(try stand.answer() == 200)
+            try expectEqual(stand.answer(), 200)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import SoftwareAuthenticator
 import Testing
@@ -86,10 +87,10 @@ extension Scenarios.Decisions {
                 let (request, proof) = try stand.signed("GET", "/orders/1")
                 let more = [("Connection", options)]
                 let answer = try stand.client.send(request, proof, more: more)
-                #expect(answer.status == 200, "\(options): \(answer.text)")
+                expectEqual(answer.status, 200, "\(options): \(answer.text)")
                 let seen = try stand.last(count + 1)
-                #expect(seen.head.all("App-Attest-Verdict") == ["pass"], "\(options)")
-                #expect(seen.head.value("App-Attest-Key-Id") == proof.keyID, "\(options)")
+                expectEqual(seen.head.all("App-Attest-Verdict"), ["pass"], "\(options)")
+                expectEqual(seen.head.value("App-Attest-Key-Id"), proof.keyID, "\(options)")
                 let said = seen.head.all("Connection").joined().lowercased()
                 #expect(!said.contains("app-attest"), "\(options)")
             }
@@ -101,11 +102,11 @@ extension Scenarios.Decisions {
     func `no client names a certificate to the application`(proxy: DecidingProxy) throws {
         try play(proxy) { stand in
             let forged = [("X-Forwarded-Client-Cert", "Hash=00;Subject=\"CN=root\"")]
-            #expect(try stand.client.send("GET", "/open", forged).status == 200)
+            try expectEqual(stand.client.send("GET", "/open", forged).status, 200)
             #expect(try !stand.last(1).head.has("X-Forwarded-Client-Cert"))
             let (request, proof) = try stand.signed("GET", "/orders/1")
             let answer = try stand.client.send(request, proof, more: forged)
-            #expect(answer.status == 200, "\(answer.text)")
+            expectEqual(answer.status, 200, "\(answer.text)")
             #expect(try !stand.last(2).head.has("X-Forwarded-Client-Cert"))
         }
     }
@@ -126,14 +127,14 @@ extension Scenarios.Decisions {
                 guard status == 200 else {
                     stand.client.close()
                     #expect(status ?? 503 >= 500 && length > 1_000, "\(length)")
-                    #expect(proxy == .haproxy, "\(length)")
-                    #expect(stand.seen.count == count, "\(length)")
+                    expectEqual(proxy, .haproxy, "\(length)")
+                    expectEqual(stand.seen.count, count, "\(length)")
                     continue
                 }
                 let head = try stand.last(count + 1).head
-                #expect(head.all("App-Attest-Verdict") == ["refuse"], "\(length)")
-                #expect(head.all("App-Attest-Reason") == ["assertion-missing"], "\(length)")
-                #expect(head.all("App-Attest-Verdict-Token").count == 1, "\(length)")
+                expectEqual(head.all("App-Attest-Verdict"), ["refuse"], "\(length)")
+                expectEqual(head.all("App-Attest-Reason"), ["assertion-missing"], "\(length)")
+                expectEqual(head.all("App-Attest-Verdict-Token").count, 1, "\(length)")
             }
         }
     }
@@ -145,10 +146,10 @@ extension Scenarios.Decisions {
                 let fields = (0..<count).map { (name: "X-Field-\($0)", value: "a") }
                 let before = stand.seen.count
                 let answer = try stand.client.send("GET", "/open", fields)
-                #expect(answer.status == status, "\(count): \(answer.text)")
-                #expect(stand.seen.count == before + (status == 200 ? 1 : 0), "\(count)")
+                expectEqual(answer.status, status, "\(count): \(answer.text)")
+                expectEqual(stand.seen.count, before + (status == 200 ? 1 : 0), "\(count)")
             }
-            #expect(try stand.client.send("GET", "/open").status == 200)
+            try expectEqual(stand.client.send("GET", "/open").status, 200)
         }
     }
 
@@ -177,9 +178,9 @@ extension Scenarios.Decisions {
             let (request, proof) = try stand.signed("GET", "/orders/1?x=a!b")
             let answer = try stand.client.send(request, proof)
             guard proxy == .envoy || proxy == .mesh else {
-                return #expect(answer.status == 200, "\(answer.text)")
+                return expectEqual(answer.status, 200, "\(answer.text)")
             }
-            #expect(answer.reason == "client-data-ambiguous")
+            expectEqual(answer.reason, "client-data-ambiguous")
             #expect(stand.seen.isEmpty)
         }
     }
@@ -189,18 +190,18 @@ extension Scenarios.Decisions {
     func `an HTTP/2 client is served, and asked for its proof`(proxy: DecidingProxy) throws {
         try play(proxy) { stand in
             let client = HTTPClient(port: stand.port, .http2)
-            #expect(try client.send("GET", "/open?a=b").status == 200)
-            #expect(try stand.last(1).target == "/open?a=b")
-            #expect(try client.send("GET", "/orders/1").status == 401)
+            try expectEqual(client.send("GET", "/open?a=b").status, 200)
+            try expectEqual(stand.last(1).target, "/open?a=b")
+            try expectEqual(client.send("GET", "/orders/1").status, 401)
             let forged = [("App-Attest-Verdict", "pass"), ("X-Original-URI", "/open")]
-            #expect(try client.send("GET", "/orders/1", forged).status == 401)
+            try expectEqual(client.send("GET", "/orders/1", forged).status, 401)
             let (request, proof) = try stand.signed("GET", "/orders/2?x=%20a")
             let answer = try client.send(request, proof)
-            #expect(answer.status == 200, "\(answer.text)")
+            expectEqual(answer.status, 200, "\(answer.text)")
             let seen = try stand.last(2)
-            #expect(seen.target == "/orders/2?x=%20a")
-            #expect(seen.head.value("App-Attest-Verdict") == "pass")
-            #expect(seen.head.value("App-Attest-Key-Id") == proof.keyID)
+            expectEqual(seen.target, "/orders/2?x=%20a")
+            expectEqual(seen.head.value("App-Attest-Verdict"), "pass")
+            expectEqual(seen.head.value("App-Attest-Key-Id"), proof.keyID)
         }
     }
 }

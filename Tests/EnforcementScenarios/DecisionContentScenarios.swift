@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
@@ -71,20 +72,20 @@ extension Scenarios.Decisions {
                     let raw = Self.raw(method, path, fields, content, isChunked: isChunked)
                     let remark: Comment = "\(method) \(path) \(isChunked) \(more)"
                     let answer = try stand.client.send(raw: raw)
-                    #expect(answer.status == 200, remark)
+                    expectEqual(answer.status, 200, remark)
                     count += 1
                     let seen = try stand.last(count, remark)
-                    #expect(seen.digest == SHA256.digest(of: content), remark)
+                    expectEqual(seen.digest, SHA256.digest(of: content), remark)
                     #expect(seen.isComplete, remark)
-                    #expect(seen.head.value("App-Attest-Verdict") == "pass", remark)
+                    expectEqual(seen.head.value("App-Attest-Verdict"), "pass", remark)
                     let again = try stand.client.send(request, proof)
-                    #expect(again.status == 401, remark)
+                    expectEqual(again.status, 401, remark)
                 }
                 let (none, proof) = try stand.signed("POST", path, by: Self.wholeSigning)
-                #expect(try stand.client.send(none, proof).status == 200)
+                try expectEqual(stand.client.send(none, proof).status, 200)
                 count += 1
             }
-            #expect(stand.seen.count == count)
+            expectEqual(stand.seen.count, count)
         }
     }
 
@@ -118,8 +119,8 @@ extension Scenarios.Decisions {
             // Where a rule observes, the application learns that it is not what was signed.
             let proof = try stand.signed("POST", "/seen/1", content, by: Self.wholeSigning).1
             let raw = Self.raw("POST", "/seen/1", proof.fields, flipped, isChunked: true)
-            #expect(try stand.client.send(raw: raw).status == 200)
-            #expect(try stand.last(1).head.value("App-Attest-Verdict") == "refuse")
+            try expectEqual(stand.client.send(raw: raw).status, 200)
+            try expectEqual(stand.last(1).head.value("App-Attest-Verdict"), "refuse")
         }
     }
 
@@ -139,7 +140,7 @@ extension Scenarios.Decisions {
             }
             #expect(stand.seen.isEmpty)
             let proof = try stand.signed("POST", "/pay/1", [1], by: Self.wholeSigning)
-            #expect(try stand.client.send(proof.0, proof.1).status == 200)
+            try expectEqual(stand.client.send(proof.0, proof.1).status, 200)
         }
     }
 
@@ -158,8 +159,8 @@ extension Scenarios.Decisions {
                     let good = try stand.signed("POST", "/pay/1", content, by: Self.wholeSigning).1
                     let fields = good.fields + [claim]
                     let raw = Self.raw("POST", "/pay/1", fields, content, isChunked: isChunked)
-                    #expect(try stand.client.send(raw: raw).status == 200, "\(claim)")
-                    #expect(try stand.last(count + 1).count == 5)
+                    try expectEqual(stand.client.send(raw: raw).status, 200, "\(claim)")
+                    try expectEqual(stand.last(count + 1).count, 5)
 
                     let none = try stand.signed("POST", "/pay/1", by: Self.wholeSigning).1
                     for fields in [none.fields + [claim], [claim]] {
@@ -172,7 +173,7 @@ extension Scenarios.Decisions {
                         )
                         #expect(try stand.client.send(raw: raw).status >= 400, "\(claim)")
                     }
-                    #expect(stand.seen.count == count + 1)
+                    expectEqual(stand.seen.count, count + 1)
                 }
             }
         }
@@ -186,8 +187,8 @@ extension Scenarios.Decisions {
             let fields = proof.fields + claim
             let raw = Self.raw("POST", "/pay/1", fields, Self.bytes(5), isChunked: false)
             let answer = try stand.client.send(raw: raw)
-            #expect(answer.status == 413)
-            #expect(answer.reason == "content-unseen")
+            expectEqual(answer.status, 413)
+            expectEqual(answer.reason, "content-unseen")
             #expect(stand.seen.isEmpty)
         }
     }
@@ -206,10 +207,10 @@ extension Scenarios.Decisions {
             for place in stride(from: 0, to: raw.count, by: 500) {
                 try late.send(Array(raw[place..<min(place + 500, raw.count)]))
                 // Answers to another client show that the proxy goes on meanwhile.
-                #expect(try stand.client.send("GET", "/ready").status == 200)
+                try expectEqual(stand.client.send("GET", "/ready").status, 200)
             }
-            #expect(try late.readFinalResponse(to: "POST").status == 200)
-            #expect(try stand.last(1).digest == SHA256.digest(of: content))
+            try expectEqual(late.readFinalResponse(to: "POST").status, 200)
+            try expectEqual(stand.last(1).digest, SHA256.digest(of: content))
 
             let pipe = try Wire(port: stand.port)
             let good = try fields(content)
@@ -217,14 +218,14 @@ extension Scenarios.Decisions {
             let first = Self.raw("POST", "/pay/1", good, content, isChunked: false)
             let second = Self.raw("POST", "/pay/1", bad, content + [0], isChunked: true)
             try pipe.send(first + second + first)
-            #expect(try pipe.readFinalResponse(to: "POST").status == 200)
+            try expectEqual(pipe.readFinalResponse(to: "POST").status, 200)
             if let refused = try? pipe.readFinalResponse(to: "POST") {
                 #expect(refused.status >= 400)
             }
             if let again = try? pipe.readFinalResponse(to: "POST") {
                 #expect(again.status >= 400)
             }
-            #expect(stand.seen.count == 2)
+            expectEqual(stand.seen.count, 2)
 
             let trailers = "App-Attest-Verdict: forged\r\nX-A: forged\r\n"
             let ended = Self.raw(
@@ -235,11 +236,11 @@ extension Scenarios.Decisions {
                 isChunked: true,
                 trailers: trailers
             )
-            #expect(try stand.client.send(raw: ended).status == 200)
+            try expectEqual(stand.client.send(raw: ended).status, 200)
             let seen = try stand.last(3)
-            #expect(seen.digest == SHA256.digest(of: content))
+            expectEqual(seen.digest, SHA256.digest(of: content))
             // With a length, nothing can follow the content.
-            #expect(seen.head.value("Content-Length") == "3000")
+            expectEqual(seen.head.value("Content-Length"), "3000")
             #expect(!seen.head.has("Transfer-Encoding"))
             #expect(!seen.head.fields.contains { $0.value == "forged" })
         }
@@ -251,14 +252,14 @@ extension Scenarios.Decisions {
             let client = HTTPClient(port: stand.port, .http2)
             let content = Self.bytes(30_000)
             let good = try stand.signed("POST", "/pay/1", content, by: Self.wholeSigning)
-            #expect(try client.send(good.0, good.1).status == 200)
-            #expect(try stand.last(1).digest == SHA256.digest(of: content))
+            try expectEqual(client.send(good.0, good.1).status, 200)
+            try expectEqual(stand.last(1).digest, SHA256.digest(of: content))
             for other in [Array(content.dropLast()), content + content, [], content + [1]] {
                 let proof = try stand.signed("POST", "/pay/1", content, by: Self.wholeSigning).1
                 let answer = try client.send("POST", "/pay/1", proof.fields, content: other)
                 #expect(answer.status >= 400, "\(other.count)")
             }
-            #expect(stand.seen.count == 1)
+            expectEqual(stand.seen.count, 1)
         }
     }
 
@@ -353,8 +354,8 @@ extension Scenarios.Decisions {
                     isChunked: isChunked
                 )
                 let remark: Comment = "\(listener) \(more) \(sent.count) \(isChunked)"
-                #expect(answer.status == 413, remark)
-                #expect(answer.reason == "content-unseen", remark)
+                expectEqual(answer.status, 413, remark)
+                expectEqual(answer.reason, "content-unseen", remark)
             }
         }
     }
@@ -370,10 +371,10 @@ extension Scenarios.Decisions {
             ("Access-Control-Request-Method", "GET"),
         ]
         let empty: Fields = [(Questions.length, "0")]
-        #expect(try questions.asked[2].send("GET", "/", preflight + empty).status == 200)
+        try expectEqual(questions.asked[2].send("GET", "/", preflight + empty).status, 200)
         let cut = try questions.asked[2].send("GET", "/", preflight)
-        #expect(cut.status == 401)
-        #expect(cut.reason == "assertion-missing")
+        expectEqual(cut.status, 401)
+        expectEqual(cut.reason, "assertion-missing")
     }
 
     /// Envoy Gateway asks with the fields that its example names, and passes on no others. A field
@@ -386,7 +387,7 @@ extension Scenarios.Decisions {
         // Together they name all fields: the second one judges, so its answer has a verdict.
         for path in ["/open", "/seen"] {
             let answer = try questions.asked[0].send("GET", path)
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             let names = try #require(answer.value("X-Envoy-Auth-Headers-To-Remove"))
             for name in names.split(separator: ", ") {
                 #expect(example.contains("- \(name.lowercased())\n"), "\(name)")
@@ -400,8 +401,8 @@ extension Scenarios.Decisions {
         var questions = try Questions(scenario)
         let (names, content) = (Questions.names, Questions.content)
         let whole: Fields = [(Questions.partial, "false")]
-        #expect(try questions.ask(0, "/pay", whole, signed: content, content).status == 200)
-        #expect(try questions.ask(0, "/pay", [], signed: [], []).status == 200)
+        try expectEqual(questions.ask(0, "/pay", whole, signed: content, content).status, 200)
+        try expectEqual(questions.ask(0, "/pay", [], signed: [], []).status, 200)
         let stated = names + [(Questions.length, "5000")]
         for isChunked in [false, true] {
             let answer = try questions.ask(
@@ -412,22 +413,22 @@ extension Scenarios.Decisions {
                 content,
                 isChunked: isChunked
             )
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
         }
         let empty = names + [(Questions.length, "0")]
-        #expect(try questions.ask(2, "/pay", empty, signed: [], []).status == 200)
+        try expectEqual(questions.ask(2, "/pay", empty, signed: [], []).status, 200)
         // A rule that observes says so and refuses nothing.
         let part: Fields = [(Questions.partial, "true")]
         let observed = try questions.ask(0, "/seen", part, signed: content, content)
-        #expect(observed.status == 200)
-        #expect(observed.value("App-Attest-Verdict") == "refuse")
-        #expect(observed.value("App-Attest-Reason") == "content-unseen")
+        expectEqual(observed.status, 200)
+        expectEqual(observed.value("App-Attest-Verdict"), "refuse")
+        expectEqual(observed.value("App-Attest-Reason"), "content-unseen")
 
         // Content that no rule signs is read, and the connection stays.
         let open = Self.raw("POST", "/open", [], Self.bytes(1 << 20), isChunked: true)
-        for _ in 0..<2 { #expect(try questions.asked[0].send(raw: open).status == 200) }
+        for _ in 0..<2 { try expectEqual(questions.asked[0].send(raw: open).status, 200) }
         // What is refused by its head alone may be large, and the answer comes all the same.
         let large = Self.raw("POST", "/pay", [], Self.bytes(100_000), isChunked: false)
-        #expect(try questions.asked[0].send(raw: large).reason == "assertion-missing")
+        try expectEqual(questions.asked[0].send(raw: large).reason, "assertion-missing")
     }
 }

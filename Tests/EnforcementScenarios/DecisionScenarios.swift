@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -129,7 +130,7 @@ extension Scenarios {
 
             /// The application saw so many requests, of which this is the last.
             func last(_ count: Int, _ remark: Comment? = nil) throws -> RecordingOrigin.Seen {
-                #expect(seen.count == count, remark)
+                expectEqual(seen.count, count, remark)
                 return try #require(seen.last, remark)
             }
 
@@ -235,20 +236,20 @@ extension Scenarios {
                 let earlier = try Metrics(admin)["decisions_total"]
                 let (request, proof) = try stand.signed("GET", path + "?x=%20a&b=c")
                 let answer = try stand.client.send(request, proof)
-                #expect(answer.status == 200, "\(answer.text)")
-                #expect(answer.head.value("App-Attest-Error") == nil)
+                expectEqual(answer.status, 200, "\(answer.text)")
+                expectEqual(answer.head.value("App-Attest-Error"), nil)
                 // The others have no place for it in their examples.
                 let passesChallenge = proxy != .caddy && proxy != .traefik
-                #expect((answer.value("App-Attest-Challenge") != nil) == passesChallenge)
+                expectEqual((answer.value("App-Attest-Challenge") != nil), passesChallenge)
                 let seen = try stand.last(1)
-                #expect(seen.target == path + "?x=%20a&b=c")
-                #expect(seen.method == "GET")
-                #expect(seen.head.value("Host") == "api.example.com")
-                #expect(seen.head.value("App-Attest-Verdict") == "pass")
-                #expect(seen.head.value("App-Attest-App-Id") == Scenario.appID)
-                #expect(seen.head.value("App-Attest-Key-Id") == proof.keyID)
-                #expect(seen.head.value("App-Attest-Environment") == "test")
-                #expect(seen.head.all("App-Attest-Verdict-Token").count == 1)
+                expectEqual(seen.target, path + "?x=%20a&b=c")
+                expectEqual(seen.method, "GET")
+                expectEqual(seen.head.value("Host"), "api.example.com")
+                expectEqual(seen.head.value("App-Attest-Verdict"), "pass")
+                expectEqual(seen.head.value("App-Attest-App-Id"), Scenario.appID)
+                expectEqual(seen.head.value("App-Attest-Key-Id"), proof.keyID)
+                expectEqual(seen.head.value("App-Attest-Environment"), "test")
+                expectEqual(seen.head.all("App-Attest-Verdict-Token").count, 1)
                 #expect(!seen.head.has("App-Attest-Assertion"))
                 let line = try stand.gateway.line(about: path)
                 #expect(line["decides"] as? String == proxy.form)
@@ -259,14 +260,14 @@ extension Scenarios {
                 #expect(line["rule"] as? String == "orders")
 
                 let again = try stand.client.send(request, proof)
-                #expect(again.status == 401, "\(again.text)")
-                #expect(again.reason == "counter-replayed")
-                #expect(stand.seen.count == 1)
+                expectEqual(again.status, 401, "\(again.text)")
+                expectEqual(again.reason, "counter-replayed")
+                expectEqual(stand.seen.count, 1)
 
                 let content = Array("hello".utf8)
                 let (post, postProof) = try stand.signed("POST", "/orders/2", content)
-                #expect(try stand.client.send(post, postProof).status == 200)
-                #expect(try stand.last(2).count == 5)
+                try expectEqual(stand.client.send(post, postProof).status, 200)
+                try expectEqual(stand.last(2).count, 5)
 
                 #expect(try Metrics(admin)["decisions_total"] >= earlier + 3)
             }
@@ -276,13 +277,13 @@ extension Scenarios {
         func `a refusal tells the client why, and how to go on`(proxy: DecidingProxy) throws {
             try play(proxy) { stand in
                 let answer = try stand.client.send("GET", "/orders/1")
-                #expect(answer.status == 401, "\(answer.text)")
-                #expect(answer.value("App-Attest-Error") == "assertion-missing;next=sign-again")
-                #expect(answer.value("WWW-Authenticate")?.hasPrefix("AppAttest ") == true)
-                #expect(answer.reason == "assertion-missing")
-                #expect(answer.member("next") == "sign-again")
+                expectEqual(answer.status, 401, "\(answer.text)")
+                expectEqual(answer.value("App-Attest-Error"), "assertion-missing;next=sign-again")
+                expectEqual(answer.value("WWW-Authenticate")?.hasPrefix("AppAttest "), true)
+                expectEqual(answer.reason, "assertion-missing")
+                expectEqual(answer.member("next"), "sign-again")
                 let challenge = try #require(answer.value("App-Attest-Challenge"))
-                #expect(answer.member("challenge") == challenge)
+                expectEqual(answer.member("challenge"), challenge)
                 let request = SoftwareKey.Request(
                     method: "GET",
                     target: "/orders/1",
@@ -290,22 +291,23 @@ extension Scenarios {
                     challenge: challenge
                 )
                 let proof = stand.key.proof(of: request, signing: Self.signing)
-                #expect(try stand.client.send(request, proof).status == 200)
+                try expectEqual(stand.client.send(request, proof).status, 200)
 
                 // The proof was for another target.
                 let (other, otherProof) = try stand.signed("GET", "/orders/1")
                 let moved = try stand.client.send("GET", "/orders/2", otherProof.fields)
-                #expect(moved.status == 403, "\(other) \(moved.text)")
-                #expect(moved.reason == "signature-mismatch")
+                expectEqual(moved.status, 403, "\(other) \(moved.text)")
+                expectEqual(moved.reason, "signature-mismatch")
                 let (_, deleteProof) = try stand.signed("GET", "/orders/3")
-                #expect(
-                    try stand.client.send("DELETE", "/orders/3", deleteProof.fields).status == 403
+                try expectEqual(
+                    stand.client.send("DELETE", "/orders/3", deleteProof.fields).status,
+                    403
                 )
 
                 let denied = try stand.client.send("GET", "/closed/x")
-                #expect(denied.status == 404, "\(denied.text)")
-                #expect(denied.reason == "no-rule")
-                #expect(stand.seen.count == 1)
+                expectEqual(denied.status, 404, "\(denied.text)")
+                expectEqual(denied.reason, "no-rule")
+                expectEqual(stand.seen.count, 1)
             }
         }
 
@@ -317,16 +319,16 @@ extension Scenarios {
                 // The others have no place for it in their examples.
                 let passesNext = proxy != .caddy && proxy != .traefik
                 let answer = try stand.client.send("GET", "/watched/1")
-                #expect(answer.status == 200, "\(answer.text)")
+                expectEqual(answer.status, 200, "\(answer.text)")
                 let next = answer.head.all("App-Attest-Next")
                 let expected = #"sign-again;sign="method target challenge""#
-                #expect(next.count == (passesNext ? 1 : 0))
+                expectEqual(next.count, passesNext ? 1 : 0)
                 #expect(next.allSatisfy { $0.hasPrefix(expected) }, "\(next)")
                 // An application can't say it.
                 let open = try stand.client.send("GET", "/open")
-                #expect(open.status == 200)
+                expectEqual(open.status, 200)
                 #expect(!open.head.has("App-Attest-Next"))
-                #expect(stand.seen.count == 2)
+                expectEqual(stand.seen.count, 2)
             }
         }
 
@@ -344,9 +346,9 @@ extension Scenarios {
             try play(proxy) { stand in
                 for field in Self.targets + [("x-forwarded-uri", "/open")] {
                     let answer = try stand.client.send("GET", "/orders/1", [field])
-                    #expect(answer.status == 401, "\(field): \(answer.text)")
+                    expectEqual(answer.status, 401, "\(field): \(answer.text)")
                 }
-                #expect(try stand.client.send("GET", "/orders/1", Self.targets).status == 401)
+                try expectEqual(stand.client.send("GET", "/orders/1", Self.targets).status, 401)
                 #expect(stand.seen.isEmpty)
 
                 let key: (name: String, value: String) = ("App-Attest-Key-Id", "forged")
@@ -354,16 +356,16 @@ extension Scenarios {
                     let count = stand.seen.count
                     let fields = Self.forged + [key] + Self.targets
                     let answer = try stand.client.send("GET", path, fields)
-                    #expect(answer.status == 200, "\(path): \(answer.text)")
+                    expectEqual(answer.status, 200, "\(path): \(answer.text)")
                     let seen = try stand.last(count + 1)
-                    #expect(seen.target == path)
+                    expectEqual(seen.target, path)
                     for (name, value) in Self.forged + [key] {
                         let values = seen.head.all(name).filter { !$0.isEmpty }
                         #expect(!values.contains(value), "\(path) \(name)")
                     }
                     #expect(!seen.head.all("X-Forwarded-Proto").contains("https"), "\(path)")
                     let verdicts = seen.head.all("App-Attest-Verdict").filter { !$0.isEmpty }
-                    #expect(verdicts == (path == "/open" ? [] : ["refuse"]))
+                    expectEqual(verdicts, path == "/open" ? [] : ["refuse"])
                 }
                 let count = stand.seen.count
                 for name in ["App_Attest_Verdict", "APP-ATTEST_VERDICT", "app_attest_key_id"] {
@@ -388,7 +390,7 @@ extension Scenarios {
                 ]
                 let challenges = "/.well-known/app-attest/challenges"
                 let purpose = Array(#"{"purpose":"assertion"}"#.utf8)
-                #expect(try stand.client.send("GET", "/open", names).status == 200)
+                try expectEqual(stand.client.send("GET", "/open", names).status, 200)
                 _ = try stand.client.send("POST", challenges, names, content: purpose)
                 for path in ["/open", challenges] {
                     let line = try stand.gateway.line(about: path)
@@ -403,7 +405,7 @@ extension Scenarios {
                 if [.nginx, .caddy, .haproxy].contains(proxy) {
                     let line = try stand.gateway.line(about: "/open")
                     let id = try #require(line["request_id"] as? String)
-                    #expect(head.all("X-Request-Id") == [id])
+                    expectEqual(head.all("X-Request-Id"), [id])
                 }
             }
         }
@@ -427,7 +429,7 @@ extension Scenarios {
                     #expect(answer?.status != 200, "\(target)")
                     stand.client.close()
                 }
-                #expect(stand.seen.map(\.target) == [])
+                expectEqual(stand.seen.map(\.target), [])
 
                 // What is signed is what the application gets, or the request is refused.
                 for target in ["/orders/a%20b", "/orders/%41", "/orders/a?b=/../c", "/orders/a?"] {
@@ -435,10 +437,10 @@ extension Scenarios {
                     let (request, proof) = try stand.signed("GET", target)
                     let answer = try stand.client.send(request, proof)
                     guard answer.status == 200 else {
-                        #expect(stand.seen.count == count, "\(target)")
+                        expectEqual(stand.seen.count, count, "\(target)")
                         continue
                     }
-                    #expect(try stand.last(count + 1).target == target)
+                    try expectEqual(stand.last(count + 1).target, target)
                 }
             }
         }
@@ -451,30 +453,36 @@ extension Scenarios {
                 let asked = [
                     ("Origin", "https://a.example"), ("Access-Control-Request-Method", "GET"),
                 ]
-                #expect(try stand.client.send("OPTIONS", "/site/1", asked).status == 200)
-                #expect(try stand.last(1).method == "OPTIONS")
-                #expect(try stand.last(1).head.value("App-Attest-Verdict") == "refuse")
+                try expectEqual(stand.client.send("OPTIONS", "/site/1", asked).status, 200)
+                try expectEqual(stand.last(1).method, "OPTIONS")
+                try expectEqual(stand.last(1).head.value("App-Attest-Verdict"), "refuse")
                 let cookie = ("Cookie", "a=b")
-                #expect(try stand.client.send("OPTIONS", "/site/2", asked + [cookie]).status == 401)
+                try expectEqual(
+                    stand.client.send("OPTIONS", "/site/2", asked + [cookie]).status,
+                    401
+                )
                 let override = ("X-HTTP-Method-Override", "DELETE")
                 let answer = try stand.client.send("OPTIONS", "/site/3", asked + [override])
                 if answer.status == 200 {
                     #expect(try !stand.last(2).head.has(override.0))
                 }
-                #expect(try stand.client.send("OPTIONS", "/orders/1", asked).status == 401)
+                try expectEqual(stand.client.send("OPTIONS", "/orders/1", asked).status, 401)
 
                 let count = stand.seen.count
                 let excused = ("App-Attest-Unsupported", "1")
-                #expect(try stand.client.send("GET", "/site/4", [excused]).status == 200)
-                #expect(try stand.last(count + 1).head.value("App-Attest-Reason") == "unsupported")
-                #expect(try stand.client.send("GET", "/orders/1", [excused]).status == 403)
+                try expectEqual(stand.client.send("GET", "/site/4", [excused]).status, 200)
+                try expectEqual(
+                    stand.last(count + 1).head.value("App-Attest-Reason"),
+                    "unsupported"
+                )
+                try expectEqual(stand.client.send("GET", "/orders/1", [excused]).status, 403)
             }
         }
 
         @Test(arguments: DecidingProxy.allCases)
         func `while the gateway is down nothing is forwarded`(proxy: DecidingProxy) throws {
             try play(proxy, isAlone: true) { stand in
-                #expect(try stand.client.send("GET", "/open").status == 200)
+                try expectEqual(stand.client.send("GET", "/open").status, 200)
                 let count = stand.seen.count
                 try stand.gateway.crash()
                 // Both at once: a proxy may try for seconds.
@@ -483,7 +491,7 @@ extension Scenarios {
                     Thread.Answer { try HTTPClient(port: port).send("GET", path) }
                 }
                 for answer in asked { #expect(try answer.value().status >= 500) }
-                #expect(stand.seen.count == count)
+                expectEqual(stand.seen.count, count)
             }
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -74,7 +75,7 @@ extension Scenarios {
             try scenario.configure(try scenario.origin(), rules: Self.rules)
             let result = try Self.run(command, scenario)
             let said = result.printed + result.complained
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(said.contains("portcullis.yaml:10: store.sqlite: found "), "\(said)")
             #expect(said.contains("can't write ("), "\(said)")
             #expect(said.contains("; use an absolute path"), "\(said)")
@@ -99,16 +100,16 @@ extension Scenarios {
                 rules: Self.rules,
                 store: "/var/lib/portcullis/portcullis.db"
             )
-            #expect(store == "store: { sqlite: /var/lib/portcullis/portcullis.db }")
-            #expect(try Self.run("check", scenario).status == 0)
+            expectEqual(store, "store: { sqlite: /var/lib/portcullis/portcullis.db }")
+            try expectEqual(Self.run("check", scenario).status, 0)
             let gateway = try scenario.serve(within: try Self.within(scenario))
             let client = gateway.client()
             var key = Scenario.device.makeKey()
-            #expect(try gateway.enrol(key, client).status == 201)
+            try expectEqual(gateway.enrol(key, client).status, 201)
             let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
             let proof = key.proof(of: request, signing: .lines([.method, .target], headers: []))
-            #expect(try client.send(request, proof).status == 200)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(client.send(request, proof).status, 200)
+            try expectEqual(gateway.stop(), 0)
         }
 
         private static var repository: String {

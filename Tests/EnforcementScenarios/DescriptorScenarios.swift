@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -14,33 +15,33 @@ extension Scenarios {
             let before = try Metrics(admin)
             // These were taken, and have used the connection to the origin that is pooled now.
             let early = (0..<16).map { _ in gateway.client() }
-            for client in early { #expect(try client.send("GET", "/first").status == 200) }
+            for client in early { try expectEqual(client.send("GET", "/first").status, 200) }
 
             var crowd = try (0..<80).map { _ in try Wire(port: gateway.port) }
             try gateway.waitUntil("several pauses", admin) { $0["accept_pauses_total"] >= 5 }
             let shortage = "accepting pauses, accept4: Too many open files"
-            #expect(try gateway.complaints(of: shortage) == 1)
+            try expectEqual(gateway.complaints(of: shortage), 1)
             let limit = "64 descriptors may be open, 8 of them are kept"
-            #expect(try gateway.complaints(of: limit) == 1)
-            #expect(try early[0].send("GET", "/early").status == 200)
+            try expectEqual(gateway.complaints(of: limit), 1)
+            try expectEqual(early[0].send("GET", "/early").status, 200)
             let waiting = try Wire(port: gateway.port)
             try waiting.send("GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
             try expectOutOfDescriptors(gateway, admin, early, stand.origin)
 
             for socket in crowd { socket.close() }
             crowd = []
-            #expect(try waiting.readHead().startLine == "HTTP/1.1 200 OK")
+            try expectEqual(waiting.readHead().startLine, "HTTP/1.1 200 OK")
             _ = try gateway.child.wait(for: "end of the shortage") { _, complained in
                 complained.contains("accept connections again") ? true : nil
             }
-            #expect(try gateway.client().send("GET", "/after").status == 200)
-            #expect(try gateway.complaints(of: "accepting pauses") == 1)
-            #expect(try gateway.complaints(of: "accept connections again") == 1)
+            try expectEqual(gateway.client().send("GET", "/after").status, 200)
+            try expectEqual(gateway.complaints(of: "accepting pauses"), 1)
+            try expectEqual(gateway.complaints(of: "accept connections again"), 1)
             for client in early { client.close() }
             waiting.close()
             try stand.awaitRest()
-            #expect(try Metrics(admin)["client_connections_refused_total"] == 0)
-            #expect(before["accept_pauses_total"] == 0)
+            try expectEqual(Metrics(admin)["client_connections_refused_total"], 0)
+            expectEqual(before["accept_pauses_total"], 0)
             try stand.stop()
         }
 
@@ -58,12 +59,12 @@ extension Scenarios {
             }
             let result = try run("serve")
             let found = "only \(limit) descriptors may be open"
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(result.complained.contains(found))
             #expect(result.complained.contains("Raise the limit (ulimit -n 1024, LimitNOFILE="))
             // The gateway may be started with another limit.
             let checked = try run("check")
-            #expect(checked.status == 0)
+            expectEqual(checked.status, 0)
             #expect(checked.printed.contains("warning: lanes: found \(found)"))
         }
 
@@ -96,7 +97,7 @@ extension Scenarios {
                 #expect(line["problem"] as? String == "out-of-descriptors")
             }
             #expect(refused > 0)
-            #expect(try Metrics(admin)["origin_connect_failures_total"] == Double(refused))
+            try expectEqual(Metrics(admin)["origin_connect_failures_total"], Double(refused))
         }
 
         /// The system bounds how many sockets a user may watch (epoll(7), max_user_watches).
@@ -110,7 +111,7 @@ extension Scenarios {
             let (gateway, admin) = (stand.gateway, stand.admin)
             // Watched before anything fails, and kept.
             let client = gateway.client()
-            #expect(try client.send("GET", "/before").status == 200)
+            try expectEqual(client.send("GET", "/before").status, 200)
             gateway.child.signal(SIGWINCH)
             var refused = 0
             try eventually {
@@ -121,9 +122,9 @@ extension Scenarios {
                 refused += 1
                 return refused == failures
             }
-            #expect(refused == failures)
-            #expect(try client.send("GET", "/after").status == 200)
-            #expect(try Metrics(admin)["origin_connect_failures_total"] == Double(failures))
+            expectEqual(refused, failures)
+            try expectEqual(client.send("GET", "/after").status, 200)
+            try expectEqual(Metrics(admin)["origin_connect_failures_total"], Double(failures))
             client.close()
             try stand.awaitRest()
         }
@@ -136,9 +137,9 @@ extension Scenarios {
             for number in 1...3 {
                 let client = try Wire(port: stand.gateway.port)
                 try client.send(Self.handshake)
-                #expect(try client.readHead().startLine == "HTTP/1.1 101 Switching Protocols")
+                try expectEqual(client.readHead().startLine, "HTTP/1.1 101 Switching Protocols")
                 try stand.origin.awaitHeld(1)
-                #expect(try Metrics(stand.admin)["tunnels_total"] == Double(number))
+                try expectEqual(Metrics(stand.admin)["tunnels_total"], Double(number))
                 client.reset()
                 try stand.awaitRest()
                 try stand.origin.awaitHeld(0)

@@ -1,4 +1,5 @@
 import AppleStandIn
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -24,19 +25,19 @@ extension Scenarios {
             defer { stand.end() }
             let admin = stand.admin
             let never = try call("query", on: admin)
-            #expect(never.status == 200)
-            #expect(never.text == #"{"bit0":false,"bit1":false,"last_update_time":null}"# + "\n")
+            expectEqual(never.status, 200)
+            expectEqual(never.text, #"{"bit0":false,"bit1":false,"last_update_time":null}"# + "\n")
             let set = try call("update", #","bit1":true"#, on: admin)
-            #expect(set.text == #"{"bit0":false,"bit1":true}"# + "\n")
+            expectEqual(set.text, #"{"bit0":false,"bit1":true}"# + "\n")
             let other = try call("update", #","bit0":true,"bit1":null"#, on: admin)
-            #expect(other.text == #"{"bit0":true,"bit1":true}"# + "\n")
-            #expect(stand.apple.bits(of: "phone").map { $0 == (true, true) } == true)
+            expectEqual(other.text, #"{"bit0":true,"bit1":true}"# + "\n")
+            expectEqual(stand.apple.bits(of: "phone").map { $0 == (true, true) }, true)
             let read = try call("query", on: admin)
             #expect(read.text.hasPrefix(#"{"bit0":true,"bit1":true,"last_update_time":"20"#))
             let both = try call("update", #","bit0":false,"bit1":false"#, on: admin)
-            #expect(both.text == #"{"bit0":false,"bit1":false}"# + "\n")
-            #expect(stand.apple.calls.of(.queryBits).count == 4)
-            #expect(try call("validate", on: admin).text == #"{"genuine":true}"# + "\n")
+            expectEqual(both.text, #"{"bit0":false,"bit1":false}"# + "\n")
+            expectEqual(stand.apple.calls.of(.queryBits).count, 4)
+            try expectEqual(call("validate", on: admin).text, #"{"genuine":true}"# + "\n")
             let forged = try call("validate", token: "AAAA", on: admin)
             #expect(forged.status == 200 && forged.text == #"{"genuine":false}"# + "\n")
         }
@@ -92,29 +93,32 @@ extension Scenarios {
             let stand = try DeviceStand(admin: Self.open)
             defer { stand.end() }
             let token = DeviceStand.token()
-            #expect(try call("query", token: token, on: stand.admin).status == 200)
-            #expect(try stand.send("/v1/trial", token: token).reason == "device-token-used")
+            try expectEqual(call("query", token: token, on: stand.admin).status, 200)
+            try expectEqual(stand.send("/v1/trial", token: token).reason, "device-token-used")
             for task in ["query", "validate"] {
                 let again = try call(task, token: token, on: stand.admin)
                 #expect(again.status == 400 && again.reason == "device-token-used")
             }
             // Who changes bits has read them with the same token.
             let set = try call("update", #","bit1":true"#, token: token, on: stand.admin)
-            #expect(set.status == 200)
+            expectEqual(set.status, 200)
             for task in ["validate", "update"] {
                 let token = DeviceStand.token()
                 let bits = task == "update" ? #","bit0":false"# : ""
-                #expect(try call(task, bits, token: token, on: stand.admin).status == 200)
-                #expect(try stand.send("/v1/trial", token: token).reason == "device-token-used")
+                try expectEqual(call(task, bits, token: token, on: stand.admin).status, 200)
+                try expectEqual(stand.send("/v1/trial", token: token).reason, "device-token-used")
             }
             let shown = DeviceStand.token()
-            #expect(try stand.send("/v1/kind", token: shown).status == 403)
-            #expect(try call("query", token: shown, on: stand.admin).reason == "device-token-used")
+            try expectEqual(stand.send("/v1/kind", token: shown).status, 403)
+            try expectEqual(
+                call("query", token: shown, on: stand.admin).reason,
+                "device-token-used"
+            )
             // What Apple did not take, or not say, is not used.
             let silent = DeviceStand.token()
             stand.apple.next(.queryBits, .status(503))
-            #expect(try call("query", token: silent, on: stand.admin).status == 503)
-            #expect(try call("query", token: silent, on: stand.admin).status == 200)
+            try expectEqual(call("query", token: silent, on: stand.admin).status, 503)
+            try expectEqual(call("query", token: silent, on: stand.admin).status, 200)
         }
 
         @Test func `a call that can't be read asks nothing`() throws {
@@ -148,8 +152,8 @@ extension Scenarios {
                 )
                 #expect(answer.status == 400 && answer.reason == "request-malformed", "\(text)")
                 let problems = answer.object?["problems"] as? [String]
-                #expect(problems?.count == 1, "\(text)")
-                #expect(problems?.first?.contains(problem) == true, "\(text): \(answer.text)")
+                expectEqual(problems?.count, 1, "\(text)")
+                expectEqual(problems?.first?.contains(problem), true, "\(text): \(answer.text)")
             }
             let bits = [
                 ("", "no bit is named; use bit0 or bit1 with true or false"),
@@ -159,14 +163,14 @@ extension Scenarios {
             ]
             for (bits, problem) in bits {
                 let answer = try call("update", bits, on: stand.admin)
-                #expect(answer.reason == "request-malformed")
+                expectEqual(answer.reason, "request-malformed")
                 #expect(answer.text.contains(problem), "\(answer.text)")
             }
             let large = [UInt8](repeating: 0x20, count: 20_000)
             let answer = try stand.admin.send("POST", "/device-check/query", content: large)
-            #expect(answer.status == 413)
-            #expect(try stand.admin.send("GET", "/device-check/query").status == 405)
-            #expect(stand.apple.calls.count == 0)
+            expectEqual(answer.status, 413)
+            try expectEqual(stand.admin.send("GET", "/device-check/query").status, 405)
+            expectEqual(stand.apple.calls.count, 0)
         }
 
         @Test func `nobody who reaches a port sets bits, unless the configuration says so`() throws
@@ -174,9 +178,9 @@ extension Scenarios {
             let stand = try DeviceStand()
             defer { stand.end() }
             for task in ["query", "update", "validate"] {
-                #expect(try call(task, #","bit0":true"#, on: stand.admin).status == 404)
+                try expectEqual(call(task, #","bit0":true"#, on: stand.admin).status, 404)
             }
-            #expect(stand.apple.calls.count == 0)
+            expectEqual(stand.apple.calls.count, 0)
         }
 
         @Test func `a Unix socket serves them`() throws {
@@ -186,7 +190,7 @@ extension Scenarios {
             let socket = folder.appending(path: "admin").path
             let stand = try DeviceStand(admin: "{ address: \"unix:\(socket)\" }")
             defer { stand.end() }
-            #expect(try call("query", on: HTTPClient(path: socket)).status == 200)
+            try expectEqual(call("query", on: HTTPClient(path: socket)).status, 200)
         }
     }
 }

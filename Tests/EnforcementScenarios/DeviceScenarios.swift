@@ -1,4 +1,5 @@
 import AppleStandIn
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -14,21 +15,21 @@ extension Scenarios {
             let stand = try DeviceStand()
             defer { stand.end() }
             let first = try stand.send("/v1/trial")
-            #expect(first.status == 200)
+            expectEqual(first.status, 200)
             #expect(first.head.all("App-Attest-Device-Bits").isEmpty)
             let seen = try stand.trials.seen(1)[0]
-            #expect(seen.head.all("App-Attest-Device-Bits") == ["bit0=0, bit1=0"])
+            expectEqual(seen.head.all("App-Attest-Device-Bits"), ["bit0=0, bit1=0"])
             #expect(seen.head.all("App-Attest-Device-Token").isEmpty)
             #expect(stand.awaitBits(true, false))
             try stand.reinstall()
             let second = try stand.send("/v1/trial")
             #expect(second.status == 403 && second.reason == "device-flagged")
-            #expect(second.member("next") == "none")
-            #expect(stand.trials.seen.count == 1)
-            #expect(try stand.send("/v1/trial", token: DeviceStand.token("tablet")).status == 200)
+            expectEqual(second.member("next"), "none")
+            expectEqual(stand.trials.seen.count, 1)
+            try expectEqual(stand.send("/v1/trial", token: DeviceStand.token("tablet")).status, 200)
             #expect(stand.awaitBits(true, false, of: "tablet"))
             try stand.await("device_updates_total", 2)
-            #expect(try stand.metrics()["device_checks_total"] == 3)
+            try expectEqual(stand.metrics()["device_checks_total"], 3)
         }
 
         @Test func `a request that is refused anyway costs no call`() throws {
@@ -38,8 +39,8 @@ extension Scenarios {
                 [(name: "App-Attest-Device-Token", value: DeviceStand.token())]
             }
             let unproven = try stand.client.send("POST", "/v1/kind", token(), content: [1])
-            #expect(unproven.reason == "assertion-missing")
-            #expect(stand.apple.calls.count == 0)
+            expectEqual(unproven.reason, "assertion-missing")
+            expectEqual(stand.apple.calls.count, 0)
             let (request, proof) = stand.signed("/v1/kind", token: nil)
             let answers = try (0..<2).map { _ in
                 try stand.client.send(
@@ -49,9 +50,9 @@ extension Scenarios {
                     content: request.content
                 )
             }
-            #expect(answers.map(\.status) == [200, 401])
-            #expect(answers[1].reason == "counter-replayed")
-            #expect(stand.apple.calls.count == 1)
+            expectEqual(answers.map(\.status), [200, 401])
+            expectEqual(answers[1].reason, "counter-replayed")
+            expectEqual(stand.apple.calls.count, 1)
         }
 
         @Test func `a token is asked for, and must be one`() throws {
@@ -62,13 +63,13 @@ extension Scenarios {
                 #expect(missing.status == 400 && missing.reason == "device-token-missing")
                 let odd = try stand.send(path, token: "no base64")
                 #expect(odd.status == 400 && odd.reason == "device-token-malformed")
-                #expect(odd.member("next") == "fix-client")
+                expectEqual(odd.member("next"), "fix-client")
             }
-            #expect(stand.apple.calls.count == 0)
+            expectEqual(stand.apple.calls.count, 0)
             // What Apple does not take for one is no failure of Apple's: on_error is not asked.
             let refused = try stand.send("/v1/kind", token: "AAAA")
             #expect(refused.status == 400 && refused.reason == "device-token-malformed")
-            #expect(stand.apple.calls.count == 1)
+            expectEqual(stand.apple.calls.count, 1)
             #expect(stand.shop.seen.isEmpty && stand.trials.seen.isEmpty)
         }
 
@@ -76,13 +77,13 @@ extension Scenarios {
             let stand = try DeviceStand()
             defer { stand.end() }
             let token = DeviceStand.token()
-            #expect(try stand.send("/v1/kind", token: token).status == 200)
+            try expectEqual(stand.send("/v1/kind", token: token).status, 200)
             let again = try stand.send("/v1/kind", token: token)
             #expect(again.status == 400 && again.reason == "device-token-used")
-            #expect(again.member("next") == "fix-client")
+            expectEqual(again.member("next"), "fix-client")
             try stand.reinstall()
-            #expect(try stand.send("/v1/kind", token: token).reason == "device-token-used")
-            #expect(stand.apple.calls.of(.queryBits).count == 1)
+            try expectEqual(stand.send("/v1/kind", token: token).reason, "device-token-used")
+            expectEqual(stand.apple.calls.of(.queryBits).count, 1)
         }
 
         @Test func `a token about which Apple said nothing is good again`() throws {
@@ -90,8 +91,8 @@ extension Scenarios {
             defer { stand.end() }
             let token = DeviceStand.token()
             stand.apple.next(.queryBits, .status(500))
-            #expect(try stand.send("/v1/trial", token: token).status == 503)
-            #expect(try stand.send("/v1/trial", token: token).status == 200)
+            try expectEqual(stand.send("/v1/trial", token: token).status, 503)
+            try expectEqual(stand.send("/v1/trial", token: token).status, 200)
         }
 
         @Test(arguments: [
@@ -109,11 +110,11 @@ extension Scenarios {
             let refused = try stand.send("/v1/trial")
             #expect(refused.status == 503 && refused.reason == "device-check-unavailable")
             #expect(refused.value("Retry-After") != nil)
-            #expect(refused.member("next") == "retry-later")
-            #expect(try stand.send("/v1/kind").status == 200)
+            expectEqual(refused.member("next"), "retry-later")
+            try expectEqual(stand.send("/v1/kind").status, 200)
             let seen = try stand.shop.seen(1)[0]
-            #expect(seen.head.all("App-Attest-Verdict") == ["error"])
-            #expect(seen.head.all("App-Attest-Reason") == ["device-check-unavailable"])
+            expectEqual(seen.head.all("App-Attest-Verdict"), ["error"])
+            expectEqual(seen.head.all("App-Attest-Reason"), ["device-check-unavailable"])
             #expect(seen.head.all("App-Attest-Device-Bits").isEmpty)
         }
 
@@ -122,11 +123,11 @@ extension Scenarios {
             defer { stand.end() }
             for text in ["Failed to find bit state", "Bit State Not Found"] {
                 stand.apple.next(.queryBits, .status(200, body: text))
-                #expect(try stand.send("/v1/kind").status == 200)
+                try expectEqual(stand.send("/v1/kind").status, 200)
             }
             for seen in try stand.shop.seen(2) {
-                #expect(seen.head.all("App-Attest-Verdict") == ["pass"])
-                #expect(seen.head.all("App-Attest-Device-Bits") == ["bit0=0, bit1=0"])
+                expectEqual(seen.head.all("App-Attest-Verdict"), ["pass"])
+                expectEqual(seen.head.all("App-Attest-Device-Bits"), ["bit0=0, bit1=0"])
             }
         }
 
@@ -136,9 +137,9 @@ extension Scenarios {
             for (bit0, bit1) in [(false, false), (false, true), (true, false), (true, true)] {
                 stand.apple.setBits(of: "phone", bit0, bit1)
                 let both = try stand.send("/v1/both").status
-                #expect(both == (bit0 && bit1 ? 403 : 200))
+                expectEqual(both, bit0 && bit1 ? 403 : 200)
                 let either = try stand.send("/v1/kind").status
-                #expect(either == (bit0 || bit1 ? 403 : 200))
+                expectEqual(either, bit0 || bit1 ? 403 : 200)
             }
         }
 
@@ -146,13 +147,13 @@ extension Scenarios {
             let stand = try DeviceStand()
             defer { stand.end() }
             stand.apple.setBits(of: "phone", true, true)
-            #expect(try stand.send("/v1/watched").status == 200)
-            #expect(try stand.send("/v1/watched", token: nil).status == 200)
+            try expectEqual(stand.send("/v1/watched").status, 200)
+            try expectEqual(stand.send("/v1/watched", token: nil).status, 200)
             let seen = try stand.shop.seen(2)
-            #expect(seen[0].head.all("App-Attest-Verdict") == ["refuse"])
-            #expect(seen[0].head.all("App-Attest-Reason") == ["device-flagged"])
-            #expect(seen[0].head.all("App-Attest-Device-Bits") == ["bit0=1, bit1=1"])
-            #expect(seen[1].head.all("App-Attest-Reason") == ["device-token-missing"])
+            expectEqual(seen[0].head.all("App-Attest-Verdict"), ["refuse"])
+            expectEqual(seen[0].head.all("App-Attest-Reason"), ["device-flagged"])
+            expectEqual(seen[0].head.all("App-Attest-Device-Bits"), ["bit0=1, bit1=1"])
+            expectEqual(seen[1].head.all("App-Attest-Reason"), ["device-token-missing"])
         }
     }
 }

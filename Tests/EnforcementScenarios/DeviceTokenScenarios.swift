@@ -1,5 +1,6 @@
 import AppleStandIn
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -14,11 +15,11 @@ extension Scenarios {
             let stand = try DeviceStand(apple: "rate: 1000/s")
             defer { stand.end() }
             let first = DeviceStand.token()
-            #expect(try stand.send("/v1/kind", token: first).status == 200)
-            for _ in 0..<257 { #expect(try stand.send("/v1/kind").status == 200) }
+            try expectEqual(stand.send("/v1/kind", token: first).status, 200)
+            for _ in 0..<257 { try expectEqual(stand.send("/v1/kind").status, 200) }
             let again = try stand.send("/v1/kind", token: first)
             #expect(again.status == 400 && again.reason == "device-token-used")
-            #expect(try stand.metrics()["device_tokens_used"] == 258)
+            try expectEqual(stand.metrics()["device_tokens_used"], 258)
         }
 
         @Test func `a used token stays so in other spellings, on other loops and after a reload`()
@@ -27,7 +28,7 @@ extension Scenarios {
             let stand = try DeviceStand(loops: 4)
             defer { stand.end() }
             let token = DeviceStand.token()
-            #expect(try stand.send("/v1/kind", token: token).status == 200)
+            try expectEqual(stand.send("/v1/kind", token: token).status, 200)
             let bare = token.replacing("=", with: "")
             let spellings = [
                 token, bare, token.replacing("+", with: "-").replacing("/", with: "_"),
@@ -51,7 +52,7 @@ extension Scenarios {
             try tryAll()
             try stand.reload([stand.team])
             try tryAll()
-            #expect(stand.apple.calls.of(.queryBits).count == 1)
+            expectEqual(stand.apple.calls.of(.queryBits).count, 1)
         }
 
         @Test func `of two requests with one token that come at once, one passes`() throws {
@@ -68,9 +69,9 @@ extension Scenarios {
             }
             let answers = try threads.map { try $0.value() }
             // A counter that comes behind a greater one is refused for itself.
-            #expect(answers.filter { $0.status == 200 }.count == 1)
-            #expect(stand.apple.calls.of(.queryBits).count == 1)
-            #expect(try stand.shop.seen(1).count == 1)
+            expectEqual(answers.filter { $0.status == 200 }.count, 1)
+            expectEqual(stand.apple.calls.of(.queryBits).count, 1)
+            try expectEqual(stand.shop.seen(1).count, 1)
         }
 
         /// The environment is the key's: a token of the other one is unknown to Apple's host.
@@ -98,7 +99,7 @@ extension Scenarios {
         private func waiting(_ stand: DeviceStand, refusals: Int = 1) throws {
             stand.apple.add(Self.other)
             for _ in 0..<refusals { stand.apple.next(.updateBits, .status(503)) }
-            #expect(try stand.send("/v1/trial").status == 200)
+            try expectEqual(stand.send("/v1/trial").status, 200)
             #expect(stand.apple.wait { !$0.of(.updateBits).isEmpty })
         }
 

@@ -1,5 +1,6 @@
 import AppleStandIn
 import DeviceKey
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -36,11 +37,11 @@ extension Scenarios {
             let wire = try begin(stand, path, content: content)
             #expect(stand.apple.wait { $0.of(.queryBits).count == 1 })
             for _ in 0..<20 {
-                #expect(try stand.client.send("GET", "/v1/open").status == 200)
+                try expectEqual(stand.client.send("GET", "/v1/open").status, 200)
             }
             #expect(stand.shop.seen.isEmpty && stand.shop.connectionCount == 0)
             let answer = try wire.readFinalResponse(to: "POST")
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             let seen = try stand.shop.seen(1)[0]
             #expect(seen.isComplete && seen.count == content.utf8.count)
         }
@@ -50,7 +51,7 @@ extension Scenarios {
             try (0..<count).map { _ in
                 let begin = ContinuousClock.now
                 let status = try stand.send("/v1/plain", token: nil).status
-                #expect(status == 200)
+                expectEqual(status, 200)
                 return ContinuousClock.now - begin
             }.sorted()
         }
@@ -78,7 +79,7 @@ extension Scenarios {
             stand.apple.always(.receipts, .hang)
             stand.apple.always(.queryBits, .hang)
             let config = ["receipts", "renew", "--config", stand.scenario.path("portcullis.yaml")]
-            #expect(try stand.scenario.portcullis(config + keys.map(\.keyID.base64)).status == 0)
+            try expectEqual(stand.scenario.portcullis(config + keys.map(\.keyID.base64)).status, 0)
             #expect(stand.apple.wait { $0.of(.receipts).count == 8 })
             // Eight are under way for each host, and the other clients wait for theirs.
             var others: [Wire] = []
@@ -90,7 +91,7 @@ extension Scenarios {
             stand.key = measured
             #expect(stand.apple.wait { $0.of(.queryBits).count >= 8 })
             let during = try times(stand, 200)
-            #expect(others.count == 24)
+            expectEqual(others.count, 24)
             print(
                 "verified requests          p50         p99     slowest\n"
                     + row("Apple answers   ", before) + row("Apple hangs     ", during)
@@ -121,9 +122,9 @@ extension Scenarios {
             #expect(stand.apple.wait { $0.of(.queryBits).count == 1 })
             #expect(wire != nil)
             wire = nil
-            #expect(try stand.send("/v1/kind").status == 200)
-            #expect(try stand.shop.seen(1).count == 1)
-            #expect(stand.stop() == 0)
+            try expectEqual(stand.send("/v1/kind").status, 200)
+            try expectEqual(stand.shop.seen(1).count, 1)
+            expectEqual(stand.stop(), 0)
         }
 
         @Test func `a request that waits when the gateway is told to stop gets its answer`() throws
@@ -134,10 +135,10 @@ extension Scenarios {
             let wire = try begin(stand, "/v1/kind")
             #expect(stand.apple.wait { $0.of(.queryBits).count == 1 })
             stand.beginStop()
-            #expect(try wire.readFinalResponse(to: "POST").status == 200)
+            try expectEqual(wire.readFinalResponse(to: "POST").status, 200)
             // Otherwise the gateway lingers, for what the client may still send.
             wire.close()
-            #expect(stand.stop() == 0)
+            expectEqual(stand.stop(), 0)
         }
     }
 
@@ -147,7 +148,7 @@ extension Scenarios {
             let stand = try DeviceStand()
             defer { stand.end() }
             stand.apple.setBits(of: "phone", false, true)
-            #expect(try stand.send("/v1/trial").status == 200)
+            try expectEqual(stand.send("/v1/trial").status, 200)
             #expect(stand.awaitBits(true, true))
         }
 
@@ -155,9 +156,9 @@ extension Scenarios {
             let stand = try DeviceStand()
             defer { stand.end() }
             stand.apple.next(.updateBits, .status(500), .proper)
-            #expect(try stand.send("/v1/trial").status == 200)
+            try expectEqual(stand.send("/v1/trial").status, 200)
             #expect(stand.awaitBits(true, false))
-            #expect(stand.apple.calls.of(.updateBits).count == 2)
+            expectEqual(stand.apple.calls.of(.updateBits).count, 2)
             try stand.await("device_updates_total", 1)
         }
 
@@ -166,10 +167,10 @@ extension Scenarios {
             let stand = try DeviceStand(drain: "30s")
             defer { stand.end() }
             stand.apple.next(.updateBits, .slow(milliseconds: 3_000))
-            #expect(try stand.send("/v1/trial").status == 200)
-            #expect(try stand.metrics()["device_updates_pending"] == 1)
-            #expect(stand.stop() == 0)
-            #expect(stand.apple.bits(of: "phone").map { $0 == (true, false) } == true)
+            try expectEqual(stand.send("/v1/trial").status, 200)
+            try expectEqual(stand.metrics()["device_updates_pending"], 1)
+            expectEqual(stand.stop(), 0)
+            expectEqual(stand.apple.bits(of: "phone").map { $0 == (true, false) }, true)
         }
 
         @Test(arguments: [
@@ -179,9 +180,9 @@ extension Scenarios {
             let stand = try DeviceStand(bits: "App-Attest-Device-Bits: \(value)\r\n")
             defer { stand.end() }
             let answer = try stand.send("/v1/trial")
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             #expect(answer.head.all("App-Attest-Device-Bits").isEmpty)
-            #expect(try stand.metrics()["device_fields_ignored_total"] == 1)
+            try expectEqual(stand.metrics()["device_fields_ignored_total"], 1)
             #expect(stand.apple.calls.of(.updateBits).isEmpty)
         }
 
@@ -191,15 +192,15 @@ extension Scenarios {
             defer { stand.end() }
             for path in ["/v1/plain", "/v1/open"] {
                 let answer = try stand.send(path)
-                #expect(answer.status == 200)
+                expectEqual(answer.status, 200)
                 #expect(answer.head.all("App-Attest-Device-Bits").isEmpty)
             }
             for seen in try stand.trials.seen(2) {
                 #expect(seen.head.all("App-Attest-Device-Token").isEmpty)
                 #expect(seen.head.all("App-Attest-Device-Bits").isEmpty)
             }
-            #expect(stand.apple.calls.count == 0)
-            #expect(try stand.metrics()["device_fields_ignored_total"] == 2)
+            expectEqual(stand.apple.calls.count, 0)
+            try expectEqual(stand.metrics()["device_fields_ignored_total"], 2)
         }
     }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -145,8 +146,8 @@ extension Scenarios {
                 digest: digest,
                 lastFlipped: true
             )
-            #expect(answer.status == 400)
-            #expect(answer.reason == "digest-mismatch")
+            expectEqual(answer.status, 400)
+            expectEqual(answer.reason, "digest-mismatch")
             // What comes with the head is compared before anything goes out.
             let before = size.count == 1 && framing == .length ? 0 : 1
             for seen in before > 0 ? try origin.seen(1) : origin.seen {
@@ -156,11 +157,11 @@ extension Scenarios {
             }
             // The gateway is as good as before, on a fresh connection to the origin.
             let right = try upload(client, &key, "/v1/enforced", size, framing, digest: digest)
-            #expect(right.status == 200)
+            expectEqual(right.status, 200)
             let next = try #require(try origin.seen(before + 1).last)
             #expect(next.isComplete)
-            #expect(next.count == size.count)
-            #expect(next.digest == digest)
+            expectEqual(next.count, size.count)
+            expectEqual(next.digest, digest)
         }
 
         @Test(arguments: Size.all, Framing.allCases)
@@ -181,11 +182,11 @@ extension Scenarios {
                 digest: digest,
                 lastFlipped: true
             )
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             let seen = try origin.seen(1)[0]
             #expect(seen.isComplete)
-            #expect(seen.count == size.count)
-            #expect(seen.digest == Self.digest(Self.content(size, lastFlipped: true)))
+            expectEqual(seen.count, size.count)
+            expectEqual(seen.digest, Self.digest(Self.content(size, lastFlipped: true)))
         }
 
         @Test(arguments: Framing.allCases)
@@ -240,7 +241,7 @@ extension Scenarios {
                     lastFlipped: true,
                     declares: declares
                 )
-                #expect(answer.reason == reason)
+                expectEqual(answer.reason, reason)
             }
             let right = try upload(
                 client,
@@ -251,11 +252,11 @@ extension Scenarios {
                 digest: digest,
                 declares: false
             )
-            #expect(right.status == 200)
+            expectEqual(right.status, 200)
             let seen = try origin.seen(1)
-            #expect(seen.count == 1)
+            expectEqual(seen.count, 1)
             #expect(seen[0].isComplete)
-            #expect(seen[0].digest == digest)
+            expectEqual(seen[0].digest, digest)
         }
 
         @Test(arguments: Framing.allCases)
@@ -267,14 +268,14 @@ extension Scenarios {
             let digest = Self.digest(Self.content(size, lastFlipped: false))
             let client = gateway.client()
             let answer = try upload(client, &key, "/v1/small", size, framing, digest: digest)
-            #expect(answer.status == 413)
-            #expect(answer.reason == "content-too-large")
+            expectEqual(answer.status, 413)
+            expectEqual(answer.reason, "content-too-large")
             if framing == .chunked { _ = try origin.seen(1) }
             #expect(origin.seen.filter(\.isComplete).isEmpty)
             let fits = Size(count: 64 << 10, piece: 1_000)
             let right = Self.digest(Self.content(fits, lastFlipped: false))
             let good = try upload(client, &key, "/v1/small", fits, framing, digest: right)
-            #expect(good.status == 200)
+            expectEqual(good.status, 200)
         }
 
         @Test func `a client that waits for it is told to go on only when its head is good`() throws
@@ -297,16 +298,16 @@ extension Scenarios {
                 try socket.send(HTTPClient.head("POST", target, fields) + "\r\n")
                 let first = try socket.readHead()
                 if damage == nil {
-                    #expect(first.startLine == "HTTP/1.1 100 Continue")
+                    expectEqual(first.startLine, "HTTP/1.1 100 Continue")
                     try socket.send([1, 2])
                     let last = try socket.readHead()
-                    #expect(last.startLine == "HTTP/1.1 200 OK")
+                    expectEqual(last.startLine, "HTTP/1.1 200 OK")
                 } else {
                     let status = damage == .signature ? "403" : "401"
                     #expect(first.startLine.hasPrefix("HTTP/1.1 \(status)"))
                 }
             }
-            #expect(origin.seen.count == 1)
+            expectEqual(origin.seen.count, 1)
         }
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -48,27 +49,27 @@ extension Scenarios {
             // From addresses of their own, since each has a share only.
             let clients = (0..<4).map { HTTPClient(port: gateway.port, from: UInt8(10 + $0)) }
             let answers = try zip(keys, clients).map { try gateway.askToEnrol($0, $1) }
-            #expect(answers.map(\.status) == [200, 200, 429, 429])
+            expectEqual(answers.map(\.status), [200, 200, 429, 429])
             for answer in answers.suffix(2) {
-                #expect(answer.reason == "enrolment-throttled")
-                #expect(answer.member("next") == "retry-later")
+                expectEqual(answer.reason, "enrolment-throttled")
+                expectEqual(answer.member("next"), "retry-later")
                 #expect((1...3).contains(wait(answer)))
-                #expect(answer.member("challenge") == nil)
-                #expect(answer.value("App-Attest-Challenge") == nil)
+                expectEqual(answer.member("challenge"), nil)
+                expectEqual(answer.value("App-Attest-Challenge"), nil)
             }
             // Who holds a challenge is not throttled any more.
             for (index, answer) in answers.prefix(2).enumerated() {
                 let challenges = try #require(answer.object?["challenges"] as? [String])
                 let enrolled = try gateway.enrol(keys[index], clients[3], with: challenges[0])
-                #expect(enrolled.status == 201)
+                expectEqual(enrolled.status, 201)
             }
             let metrics = try Metrics(gateway.adminClient())
-            #expect(metrics["enrolment_challenges_admitted_total"] == 2)
-            #expect(metrics["enrolments_throttled_total"] == 2)
-            #expect(metrics["enrolments_not_yet_total"] == 0)
-            #expect(try gateway.stop() == 0)
+            expectEqual(metrics["enrolment_challenges_admitted_total"], 2)
+            expectEqual(metrics["enrolments_throttled_total"], 2)
+            expectEqual(metrics["enrolments_not_yet_total"], 0)
+            try expectEqual(gateway.stop(), 0)
             let log = try String(contentsOfFile: scenario.path("access.log"), encoding: .utf8)
-            #expect(log.split(separator: "\n").count { $0.contains("enrolment-throttled") } == 2)
+            expectEqual(log.split(separator: "\n").count { $0.contains("enrolment-throttled") }, 2)
         }
 
         @Test func `one address that takes challenges and never uses them keeps no other out`()
@@ -89,7 +90,7 @@ extension Scenarios {
             #expect((10...15).contains(taken), "\(taken)")
             for host in UInt8(10)..<15 {
                 let client = HTTPClient(port: gateway.port, from: host)
-                #expect(try gateway.enrol(Scenario.device.makeKey(), client).status == 201)
+                try expectEqual(gateway.enrol(Scenario.device.makeKey(), client).status, 201)
             }
         }
 
@@ -102,18 +103,18 @@ extension Scenarios {
             let client = gateway.client()
             let key = Scenario.device.makeKey()
             let early = try gateway.askToEnrol(key, client)
-            #expect(early.status == 429)
-            #expect(early.reason == "enrolment-not-yet")
-            #expect(early.member("next") == "retry-later")
+            expectEqual(early.status, 429)
+            expectEqual(early.reason, "enrolment-not-yet")
+            expectEqual(early.member("next"), "retry-later")
             #expect((1_800...3_600).contains(wait(early)))
-            #expect(try Metrics(gateway.adminClient())["enrolments_not_yet_total"] == 1)
+            try expectEqual(Metrics(gateway.adminClient())["enrolments_not_yet_total"], 1)
             try configure(scenario, "enrolment: { percent: 100% }")
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try gateway.enrol(key, client).status == 201)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.enrol(key, client).status, 201)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a neighbour's bad attestations keep nobody out who holds a challenge`() throws {
@@ -130,11 +131,11 @@ extension Scenarios {
                 reasons.append(answer.reason)
             }
             // Free they are not.
-            #expect(reasons.suffix(2) == ["address-throttled", "address-throttled"])
+            expectEqual(reasons.suffix(2), ["address-throttled", "address-throttled"])
             for _ in 0..<5 {
-                #expect(try gateway.enrol(Scenario.device.makeKey(), client).status == 201)
+                try expectEqual(gateway.enrol(Scenario.device.makeKey(), client).status, 201)
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         // MARK: Restarts
@@ -151,32 +152,32 @@ extension Scenarios {
             let client = first.client()
             let given = try (0..<3).map { _ in try first.challenges("enrolment", client)[0] }
             let signed = try first.challenges("assertion", client)[0]
-            #expect(try first.enrol(keys[0], client, with: given[0]).status == 201)
-            #expect(try first.stop() == 0)
+            try expectEqual(first.enrol(keys[0], client, with: given[0]).status, 201)
+            try expectEqual(first.stop(), 0)
 
             let second = try scenario.serve()
             let next = second.client()
-            #expect(try second.enrol(keys[1], next, with: given[1]).status == 201)
+            try expectEqual(second.enrol(keys[1], next, with: given[1]).status, 201)
             // The answer may have been lost with the process.
-            #expect(try second.enrol(keys[0], next, with: given[0]).status == 200)
+            try expectEqual(second.enrol(keys[0], next, with: given[0]).status, 200)
             let request = SoftwareDevices.request(signed)
             let proof = keys[0].proof(of: request, signing: SoftwareDevices.signing)
-            #expect(try next.send(request, proof).reason == "challenge-unknown")
+            try expectEqual(next.send(request, proof).reason, "challenge-unknown")
             try second.crash()
 
             let third = try scenario.serve()
             let last = third.client()
-            #expect(try third.enrol(keys[2], last, with: given[2]).status == 201)
+            try expectEqual(third.enrol(keys[2], last, with: given[2]).status, 201)
             let other = Scenario.device.makeKey()
             let spent = try third.enrol(other, last, with: given[2])
-            #expect(spent.reason == "challenge-spent")
-            #expect(spent.member("next") == "enrol")
-            #expect(spent.member("challenge") == nil)
+            expectEqual(spent.reason, "challenge-spent")
+            expectEqual(spent.member("next"), "enrol")
+            expectEqual(spent.member("challenge"), nil)
             // The counter was not reset by any of it.
             let fresh = SoftwareDevices.request(try third.challenges("assertion", last)[0])
             let good = keys[0].proof(of: fresh, signing: SoftwareDevices.signing)
-            #expect(try last.send(fresh, good).status == 200)
-            #expect(try third.stop() == 0)
+            try expectEqual(last.send(fresh, good).status, 200)
+            try expectEqual(third.stop(), 0)
         }
 
         @Test func `the store's secret is in no log, no export and no admin page`() throws {
@@ -185,12 +186,12 @@ extension Scenarios {
             try configure(scenario)
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try gateway.enrol(Scenario.device.makeKey(), client).status == 201)
+            try expectEqual(gateway.enrol(Scenario.device.makeKey(), client).status, 201)
             let admin = try gateway.adminClient()
             let pages = try ["/metrics", "/status", "/readiness"].map {
                 try admin.send("GET", $0).text
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             let mode = try FileManager.default.attributesOfItem(
                 atPath: scenario.path("portcullis.db")
             )
@@ -205,7 +206,7 @@ extension Scenarios {
             let hex = try scenario.run(python, ["-c", read, database]).printed
                 .trimmingCharacters(in: .whitespacesAndNewlines)
             let secret = try #require(Hex.decode(hex))
-            #expect(secret.count == 32)
+            expectEqual(secret.count, 32)
             let file = scenario.path("portcullis.yaml")
             let export = try scenario.portcullis("keys", "export", "--config", file)
             let log = try String(contentsOfFile: scenario.path("access.log"), encoding: .utf8)
@@ -228,18 +229,18 @@ extension Scenarios {
             let client = gateway.client()
             var key = Scenario.device.makeKey()
             let context = Array("account 7".utf8)
-            #expect(try gateway.enrol(key, client, context: context).status == 201)
+            try expectEqual(gateway.enrol(key, client, context: context).status, 201)
             let forged: [(name: String, value: String)] = [
                 ("App-Attest-Context", "Zm9yZ2Vk"), ("App_Attest_Context", "Zm9yZ2Vk"),
                 ("App.Attest.Context", "Zm9yZ2Vk"), ("X-App-Attest-Context", "Zm9yZ2Vk"),
             ]
             let request = SoftwareDevices.request(try gateway.challenges("assertion", client)[0])
             let proof = key.proof(of: request, signing: SoftwareDevices.signing)
-            #expect(try client.send(request, proof, more: forged).status == 200)
-            #expect(try client.send("GET", "/v1/bare", forged).status == 200)
-            #expect(try client.send("GET", "/elsewhere", forged).status == 200)
+            try expectEqual(client.send(request, proof, more: forged).status, 200)
+            try expectEqual(client.send("GET", "/v1/bare", forged).status, 200)
+            try expectEqual(client.send("GET", "/elsewhere", forged).status, 200)
             let seen = try origin.seen(3).map(\.head)
-            #expect(seen[0].all("App-Attest-Context") == [Base64.text(context)])
+            expectEqual(seen[0].all("App-Attest-Context"), [Base64.text(context)])
             for head in seen.dropFirst() { #expect(head.all("App-Attest-Context").isEmpty) }
             for head in seen {
                 for (name, _) in forged.dropFirst() { #expect(head.all(name).isEmpty, "\(name)") }
@@ -255,16 +256,16 @@ extension Scenarios {
                 key.keyID.base64
             )
             #expect(shown.printed.contains(#""context":"\#(Base64.text(context))""#))
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             let next = try scenario.serve()
             let again = SoftwareDevices.request(
                 try next.challenges("assertion", next.client())[0]
             )
             let signed = key.proof(of: again, signing: SoftwareDevices.signing)
-            #expect(try next.client().send(again, signed).status == 200)
+            try expectEqual(next.client().send(again, signed).status, 200)
             let last = try #require(try origin.seen(4).last)
-            #expect(last.head.all("App-Attest-Context") == [Base64.text(context)])
-            #expect(try next.stop() == 0)
+            expectEqual(last.head.all("App-Attest-Context"), [Base64.text(context)])
+            try expectEqual(next.stop(), 0)
         }
 
         // MARK: A fleet
@@ -282,7 +283,7 @@ extension Scenarios {
                     scenario.path("root.pem"),
                 ]
             )
-            #expect(prepared.status == 0, "\(prepared)")
+            expectEqual(prepared.status, 0, "\(prepared)")
             try configure(scenario, "enrolment: { rate: 40/s, burst: 20 }")
             let gateway = try scenario.serve()
             let result = try scenario.run(
@@ -292,15 +293,15 @@ extension Scenarios {
                     "--config", scenario.path("portcullis.yaml"), "--connections", "50",
                 ]
             )
-            #expect(result.status == 0, "\(result)")
+            expectEqual(result.status, 0, "\(result)")
             #expect(result.printed.hasPrefix("enrolled: 100, enrolled already: 0\n"), "\(result)")
             #expect(result.printed.hasSuffix(", attestKey calls: 100\n"), "\(result)")
             let metrics = try Metrics(gateway.adminClient())
-            #expect(metrics["enrolment_challenges_admitted_total"] == 100)
-            #expect(metrics["enrolments_total"] == 100)
+            expectEqual(metrics["enrolment_challenges_admitted_total"], 100)
+            expectEqual(metrics["enrolments_total"], 100)
             // How many depends on how fast the machine is beside all else that it does.
             #expect(metrics["enrolments_throttled_total"] > 0)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
     }
 }

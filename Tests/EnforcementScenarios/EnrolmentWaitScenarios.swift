@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -60,23 +61,23 @@ extension Scenarios {
             var isOpen = false
             defer { if !isOpen { gate.open.signal() } }
             let first = try Self.register(key, challenge, client)
-            #expect(first.status == 503)
-            #expect(first.reason == "store-unavailable")
-            #expect(first.value("App-Attest-Error") == "store-unavailable;next=retry-later")
+            expectEqual(first.status, 503)
+            expectEqual(first.reason, "store-unavailable")
+            expectEqual(first.value("App-Attest-Error"), "store-unavailable;next=retry-later")
             #expect(first.value("Retry-After") != nil)
             // The connection goes on, and the same attestation is to be sent again, not a new one.
             let second = try Self.register(key, challenge, client)
-            #expect(second.status == 503)
-            #expect(second.reason == "store-unavailable")
+            expectEqual(second.status, 503)
+            expectEqual(second.reason, "store-unavailable")
             // The commit ends late: the key is enrolled, once, and the client is told so.
             gate.open.signal()
             isOpen = true
             try gateway.waitUntil("the key", admin) { $0["enrolments_total"] == 1 }
             let third = try Self.register(key, challenge, client)
-            #expect(third.status == 200)
-            #expect(third.member("key_id") == key.keyID.base64)
-            #expect(journal.batches.flatMap(\.enrolments).count == 1)
-            #expect(try Metrics(admin)["enrolments_total"] == 1)
+            expectEqual(third.status, 200)
+            expectEqual(third.member("key_id"), key.keyID.base64)
+            expectEqual(journal.batches.flatMap(\.enrolments).count, 1)
+            try expectEqual(Metrics(admin)["enrolments_total"], 1)
         }
 
         @Test func `an enrolment whose commit fails late may be sent again`() throws {
@@ -90,7 +91,7 @@ extension Scenarios {
             let challenge = try gateway.challenges("enrolment", client)[0]
             let gate = journal.holdUp()
             journal.fail(.before(JournalError(.busy, "test")))
-            #expect(try Self.register(key, challenge, client).status == 503)
+            try expectEqual(Self.register(key, challenge, client).status, 503)
             gate.entered.wait()
             journal.fail(nil)
             gate.open.signal()
@@ -100,7 +101,7 @@ extension Scenarios {
                 #expect([201, 503].contains(answer.status))
                 return answer.status == 201
             }
-            #expect(journal.batches.flatMap(\.enrolments).count == 2)
+            expectEqual(journal.batches.flatMap(\.enrolments).count, 2)
         }
 
         @Test(arguments: [true, false])
@@ -116,7 +117,7 @@ extension Scenarios {
             let key = Scenario.device.makeKey()
             let client = gateway.client()
             // The alarm is set for the longer time.
-            #expect(try gateway.enrol(Scenario.device.makeKey(), client).status == 201)
+            try expectEqual(gateway.enrol(Scenario.device.makeKey(), client).status, 201)
             let challenge = try gateway.challenges("enrolment", client)[0]
             let gate = journal.holdUp()
             defer { gate.open.signal() }
@@ -130,7 +131,7 @@ extension Scenarios {
             try gateway.waitUntil("a reload", gateway.adminClient()) {
                 $0["configuration_generation"] == 2
             }
-            #expect(try (earlier ?? begin()).value().reason == "store-unavailable")
+            try expectEqual((earlier ?? begin()).value().reason, "store-unavailable")
         }
     }
 }

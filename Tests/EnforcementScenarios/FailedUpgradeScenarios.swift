@@ -1,4 +1,5 @@
 import DeviceKey
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -10,18 +11,18 @@ extension Scenarios {
         /// Still served, with all that was spent: what was admitted before is no good again.
         private func expectServing(_ stand: UpgradeStand, replaying raw: [UInt8]) throws {
             let client = stand.gateway.client()
-            #expect(try client.send(raw: raw).status == 401)
+            try expectEqual(client.send(raw: raw).status, 401)
             let challenge = try stand.gateway.challenges("assertion", client)[0]
             let fresh = stand.keys[0].get("/v1/signed", challenge: challenge)
-            #expect(try client.send(raw: fresh).status == 200)
+            try expectEqual(client.send(raw: fresh).status, 200)
             // The store is still its own, and it hears of revocations.
             let config = stand.scenario.path("portcullis.yaml")
             let id = stand.keys[1].keyID.base64
             let revoked = try stand.scenario.portcullis("keys", "revoke", "--config", config, id)
             #expect(revoked.status == 0 || revoked.complained.contains("revoked"), "\(revoked)")
-            #expect(try client.send(raw: stand.keys[1].get("/v1/bare")).reason == "key-revoked")
+            try expectEqual(client.send(raw: stand.keys[1].get("/v1/bare")).reason, "key-revoked")
             let second = try stand.scenario.portcullis("serve", config)
-            #expect(second.status == 1)
+            expectEqual(second.status, 1)
         }
 
         @Test func `a configuration that is refused changes nothing, and the command says why`()
@@ -34,7 +35,7 @@ extension Scenarios {
             let client = stand.gateway.client()
             let challenge = try stand.gateway.challenges("assertion", client)[0]
             let raw = stand.keys[0].get("/v1/signed", challenge: challenge)
-            #expect(try client.send(raw: raw).status == 200)
+            try expectEqual(client.send(raw: raw).status, 200)
             try stand.scenario.write("portcullis.yaml", good + "\nnonsense: 1\n")
             kill(stand.gateway.child.identifier, SIGUSR2)
             try stand.awaitLine("upgrade: refused, and nothing has changed")
@@ -46,7 +47,7 @@ extension Scenarios {
                 good.replacing("portcullis.db", with: "other.db")
             )
             let refused = try stand.scenario.portcullis("upgrade", "--config", file)
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains("nothing has changed"), "\(refused)")
             #expect(refused.complained.contains("can't change `store`"), "\(refused)")
             // Fewer event loops would leave sockets that nobody accepts from.
@@ -59,7 +60,7 @@ extension Scenarios {
             try stand.scenario.write("portcullis.yaml", good)
             try expectServing(stand, replaying: raw)
             try stand.upgrade()
-            #expect(try stand.gateway.client().send(raw: raw).status == 401)
+            try expectEqual(stand.gateway.client().send(raw: raw).status, 401)
         }
 
         /// What the program at the gateway's path does in the place of the next version, by the
@@ -110,7 +111,7 @@ extension Scenarios {
             let client = stand.gateway.client()
             let challenge = try stand.gateway.challenges("assertion", client)[0]
             let raw = stand.keys[0].get("/v1/signed", challenge: challenge)
-            #expect(try client.send(raw: raw).status == 200)
+            try expectEqual(client.send(raw: raw).status, 200)
             try replace(program, with: Self.script + impostor.rawValue + "\n")
             kill(stand.gateway.child.identifier, SIGUSR2)
             // One that ends in the moment of GO may have taken it: then it was the one to decide.
@@ -118,7 +119,7 @@ extension Scenarios {
                 $0.contains("upgrade: refused") || $0.contains("serves from now on")
             }
             guard !stand.gateway.child.complained.contains("serves from now on") else {
-                #expect(impostor == .endsWhenTaken)
+                expectEqual(impostor, .endsWhenTaken)
                 return
             }
             try expectServing(stand, replaying: raw)
@@ -127,7 +128,7 @@ extension Scenarios {
             guard let built = Scenario.program else { return }
             try UpgradeStand.place(built, at: program)
             try stand.upgrade()
-            #expect(try stand.gateway.client().send(raw: raw).status == 401)
+            try expectEqual(stand.gateway.client().send(raw: raw).status, 401)
         }
 
         @Test func `where there is no program any more, the command says so and nothing changes`()
@@ -140,11 +141,11 @@ extension Scenarios {
             let client = stand.gateway.client()
             let challenge = try stand.gateway.challenges("assertion", client)[0]
             let raw = stand.keys[0].get("/v1/signed", challenge: challenge)
-            #expect(try client.send(raw: raw).status == 200)
+            try expectEqual(client.send(raw: raw).status, 200)
             unlink(program)
             let file = stand.scenario.path("portcullis.yaml")
             let refused = try stand.scenario.portcullis("upgrade", "--config", file)
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains("\(program) can't be started"), "\(refused)")
             try expectServing(stand, replaying: raw)
         }
@@ -169,10 +170,11 @@ extension Scenarios {
             try stand.awaitLine("started")
             let file = stand.scenario.path("portcullis.yaml")
             let second = try stand.scenario.portcullis("upgrade", "--config", file)
-            #expect(second.status == 1)
+            expectEqual(second.status, 1)
             #expect(second.complained.contains("being made already"), "\(second)")
-            #expect(
-                try stand.gateway.client().send(raw: stand.keys[0].get("/v1/bare")).status == 200
+            try expectEqual(
+                stand.gateway.client().send(raw: stand.keys[0].get("/v1/bare")).status,
+                200
             )
             try "".write(toFile: stand.scenario.path("go"), atomically: false, encoding: .utf8)
             try stand.awaitLine("upgrade: refused", times: 2)

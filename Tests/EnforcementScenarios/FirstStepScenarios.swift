@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -54,26 +55,26 @@ extension Scenarios {
                 "first",
             ]
             let made = try scenario.portcullis(words)
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             #expect(made.printed.contains("next: portcullis serve first/portcullis.yaml"))
             let checked = try scenario.portcullis("check", scenario.path("first/portcullis.yaml"))
-            #expect(checked.status == 0, "\(checked)")
+            expectEqual(checked.status, 0, "\(checked)")
             let gateway = try scenario.serve("first/portcullis.yaml")
-            #expect(
-                try HTTPClient(port: gateway.port).send("POST", "/v1/orders", content: [1]).status
-                    == 200
+            try expectEqual(
+                HTTPClient(port: gateway.port).send("POST", "/v1/orders", content: [1]).status,
+                200
             )
-            #expect(try HTTPClient(port: gateway.port).send("GET", "/elsewhere").status == 200)
+            try expectEqual(HTTPClient(port: gateway.port).send("GET", "/elsewhere").status, 200)
             let seen = try origin.seen(2)
-            #expect(seen[0].head.value("app-attest-reason") == "assertion-missing")
-            #expect(seen[1].head.value("app-attest-verdict") == nil)
+            expectEqual(seen[0].head.value("app-attest-reason"), "assertion-missing")
+            expectEqual(seen[1].head.value("app-attest-verdict"), nil)
 
             let file = scenario.path("first/portcullis.yaml")
             let before = try String(contentsOfFile: file, encoding: .utf8)
             let again = try scenario.portcullis(words.map { $0 == Self.appID ? "T.other" : $0 })
-            #expect(again.status == 1)
+            expectEqual(again.status, 1)
             #expect(again.complained.contains("exists; choose another --folder"))
-            #expect(try String(contentsOfFile: file, encoding: .utf8) == before)
+            try expectEqual(String(contentsOfFile: file, encoding: .utf8), before)
         }
 
         @Test(arguments: [
@@ -86,7 +87,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let made = try scenario.portcullis(["init", "10.0.0.5:8080"] + words)
-            #expect(made.status == 1)
+            expectEqual(made.status, 1)
             #expect(made.complained.contains("\(words[0]): found "), "\(made)")
             #expect(!made.complained.contains(".yaml"), "\(made)")
             let path = scenario.path("portcullis")
@@ -116,8 +117,8 @@ extension Scenarios {
             let gateway = try scenario.serve("portcullis/portcullis.yaml")
             for (order, status) in [("100%", 401), ("observe", 200)] {
                 let ordered = try scenario.portcullis("rollout", "first", order, "--config", file)
-                #expect(ordered.status == 0, "\(ordered)")
-                #expect(try HTTPClient(port: gateway.port).send("GET", "/").status == status)
+                expectEqual(ordered.status, 0, "\(ordered)")
+                try expectEqual(HTTPClient(port: gateway.port).send("GET", "/").status, status)
             }
         }
 
@@ -126,10 +127,10 @@ extension Scenarios {
             defer { scenario.end() }
             let origin = try scenario.origin()
             let words = ["127.0.0.1:\(origin.port)", "--listen", "127.0.0.1:0"]
-            #expect(try scenario.portcullis(["init"] + words).status == 0)
+            try expectEqual(scenario.portcullis(["init"] + words).status, 0)
             let gateway = try scenario.serve("portcullis/portcullis.yaml")
-            #expect(try HTTPClient(port: gateway.port).send("GET", "/a").status == 200)
-            #expect(try origin.seen(1)[0].head.value("app-attest-verdict") == nil)
+            try expectEqual(HTTPClient(port: gateway.port).send("GET", "/a").status, 200)
+            try expectEqual(origin.seen(1)[0].head.value("app-attest-verdict"), nil)
         }
 
         @Test(arguments: [
@@ -145,7 +146,7 @@ extension Scenarios {
             let scenario = try Scenario()
             defer { scenario.end() }
             let result = try scenario.portcullis(["init"] + words)
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(result.complained.contains(key), "\(result)")
             #expect(result.complained.contains("nothing was written"))
             #expect(!FileManager.default.fileExists(atPath: scenario.path("portcullis")))
@@ -162,7 +163,7 @@ extension Scenarios {
             // A file in the place of the folder of rules.
             try scenario.write("portcullis/rules", "")
             let result = try scenario.portcullis("init", "10.0.0.5:8080")
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(result.complained.contains("nothing was written"), "\(result)")
             #expect(!FileManager.default.fileExists(atPath: folder + "/portcullis.yaml"))
         }
@@ -174,7 +175,7 @@ extension Scenarios {
             // The schema is longer than a file may be here.
             let words = ["-c", #"trap '' XFSZ; ulimit -f 8; exec "$@""#, "sh", program]
             let result = try scenario.run("/bin/sh", words + ["init", "10.0.0.5:8080"])
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(result.complained.contains("nothing was written"), "\(result)")
             for name in ["portcullis.yaml", "rules/10-first.yaml", "portcullis.schema.json"] {
                 let path = scenario.path("portcullis/\(name)")
@@ -192,15 +193,15 @@ extension Scenarios {
                     rules: "- { id: a, match: { path: /a }, mode: enforce }"
                 )
                 let diagnosis = try Diagnosis(scenario)
-                #expect(diagnosis.status == 0, "\(diagnosis.lines)")
-                #expect(diagnosis.found("ok", "origins").count == 1)
+                expectEqual(diagnosis.status, 0, "\(diagnosis.lines)")
+                expectEqual(diagnosis.found("ok", "origins").count, 1)
                 #expect(diagnosis.found("ok", "origins")[0].contains("answers 200 to HEAD /"))
                 // The clock and the limits are this machine's, and its disk may be busy.
                 for (subject, count) in [("clock", 1), ("descriptors", 1), ("store", 2)] {
                     let lines = ["ok", "warning"].flatMap { diagnosis.found($0, subject) }
-                    #expect(lines.count == count, "\(diagnosis.lines)")
+                    expectEqual(lines.count, count, "\(diagnosis.lines)")
                 }
-                #expect(diagnosis.lines.last?.contains(": 0 errors, ") == true)
+                expectEqual(diagnosis.lines.last?.contains(": 0 errors, "), true)
                 let folder = scenario.folder.path
                 let names = try FileManager.default.contentsOfDirectory(atPath: folder)
                 #expect(!names.contains { $0.contains("doctor") })
@@ -213,11 +214,11 @@ extension Scenarios {
                     try JSONSerialization.jsonObject(with: Data(json.printed.utf8))
                     as? [String: Any]
                 #expect(object?["errors"] as? Int == 0)
-                #expect(
-                    (object?["findings"] as? [Any])?.count
-                        == diagnosis.lines.count { line in
-                            !line.hasPrefix(" ") && !line.contains(": 0 errors")
-                        }
+                expectEqual(
+                    (object?["findings"] as? [Any])?.count,
+                    diagnosis.lines.count { line in
+                        !line.hasPrefix(" ") && !line.contains(": 0 errors")
+                    }
                 )
             }
         }
@@ -228,7 +229,7 @@ extension Scenarios {
             let port = try RefusingPort()
             try scenario.write("portcullis.yaml", Self.configuration(port.address))
             let diagnosis = try Diagnosis(scenario)
-            #expect(diagnosis.status == 1)
+            expectEqual(diagnosis.status, 1)
             #expect(diagnosis.found("error", "origins")[0].contains("takes no connection"))
             #expect(diagnosis.lines.contains { $0.contains("next: see whether it runs") })
         }
@@ -243,11 +244,11 @@ extension Scenarios {
                 Self.configuration(server, more: ", tls: verify")
             )
             let untrusted = try Diagnosis(scenario)
-            #expect(untrusted.status == 1)
+            expectEqual(untrusted.status, 1)
             #expect(untrusted.found("error", "origins")[0].contains("certificate-untrusted"))
             try scenario.write("portcullis.yaml", Self.configuration(server))
             let plain = try Diagnosis(scenario)
-            #expect(plain.status == 1)
+            expectEqual(plain.status, 1)
             #expect(plain.lines.contains { $0.contains("tls: verify where it speaks TLS") })
         }
 
@@ -261,7 +262,7 @@ extension Scenarios {
                 Self.configuration("127.0.0.1:\(origin.port)", more: check)
             )
             let diagnosis = try Diagnosis(scenario)
-            #expect(diagnosis.status == 1)
+            expectEqual(diagnosis.status, 1)
             let line = try #require(diagnosis.found("error", "origins").first)
             #expect(line.contains("answers 200 to GET /health, and its check wants 204…204"))
         }
@@ -280,7 +281,7 @@ extension Scenarios {
                 Self.configuration(server, listen: "127.0.0.1:\(port)")
             )
             let taken = try Diagnosis(scenario)
-            #expect(taken.status == 1)
+            expectEqual(taken.status, 1)
             #expect(taken.found("error", "addresses")[0].contains("127.0.0.1:\(port) is held by"))
 
             try scenario.write("portcullis.yaml", Self.configuration(server))
@@ -291,11 +292,11 @@ extension Scenarios {
             let line = try #require(foreign.found("error", "addresses").first)
             #expect(line.contains("a gateway of another configuration, "), "\(line)")
             #expect(line.contains(scenario.path("portcullis.yaml")))
-            #expect(foreign.status == 1)
+            expectEqual(foreign.status, 1)
             try scenario.write("portcullis.yaml", own)
             let held = try Diagnosis(scenario)
             #expect(held.found("ok", "addresses")[0].contains("a gateway of this configuration"))
-            #expect(held.status == 0, "\(held.lines)")
+            expectEqual(held.status, 0, "\(held.lines)")
         }
 
         @Test func `a doctor calls a certificate that has ended an error`() throws {
@@ -311,7 +312,7 @@ extension Scenarios {
                     scenario.path("origin.key"), "-days", "-1", "-out", file,
                 ]
             )
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             try FileManager.default.setAttributes(
                 [.posixPermissions: 0o600],
                 ofItemAtPath: scenario.path("origin.key")
@@ -325,8 +326,8 @@ extension Scenarios {
             let diagnosis = try Diagnosis(scenario)
             let line = try #require(diagnosis.found("error", "certificates").first)
             #expect(line.contains("old.pem has ended"), "\(line)")
-            #expect(diagnosis.found("ok", "certificates") == [])
-            #expect(diagnosis.status == 1)
+            expectEqual(diagnosis.found("ok", "certificates"), [])
+            expectEqual(diagnosis.status, 1)
         }
 
         @Test func `a doctor says that clients find no way to a certificate's root`() throws {
@@ -354,10 +355,10 @@ extension Scenarios {
             defer { scenario.end() }
             try scenario.write("portcullis.yaml", "listen: 1\n")
             let diagnosis = try Diagnosis(scenario)
-            #expect(diagnosis.status == 1)
+            expectEqual(diagnosis.status, 1)
             #expect(diagnosis.found("error", "configuration").count >= 3)
             #expect(diagnosis.lines.contains { $0.contains(" descriptors ") })
-            #expect(diagnosis.found("ok", "origins") == [])
+            expectEqual(diagnosis.found("ok", "origins"), [])
         }
     }
 }

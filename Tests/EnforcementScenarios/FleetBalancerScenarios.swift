@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import PortcullisClient
@@ -99,9 +100,9 @@ extension Scenarios {
                 #expect(answers.allSatisfy { $0.isOfSession })
             }
             let opened = try metric("sessions_opened_total", fleet)
-            #expect(opened.reduce(0, +) == Double(Self.appCount))
+            expectEqual(opened.reduce(0, +), Double(Self.appCount))
             #expect(opened.allSatisfy { $0 > 0 }, "\(opened)")
-            #expect(try metric("sessions_foreign_total", fleet) == [0, 0])
+            try expectEqual(metric("sessions_foreign_total", fleet), [0, 0])
 
             // A gateway is gone: its apps go on at the other one.
             try fleet.crash(1)
@@ -125,8 +126,8 @@ extension Scenarios {
             #expect(last.allSatisfy { $0.statusCode == 200 && $0.attempts == 1 && $0.isOfSession })
 
             let targets = fleet.origin.seen.map(\.target)
-            #expect(Set(targets).count == targets.count)
-            #expect(targets.count == Self.appCount * (8 + round))
+            expectEqual(Set(targets).count, targets.count)
+            expectEqual(targets.count, Self.appCount * (8 + round))
             print(
                 "\(balancer.rawValue): \(targets.count) requests of \(Self.appCount) apps, all "
                     + "answered 200; sessions opened \(opened), after the return "
@@ -164,7 +165,7 @@ extension Scenarios {
                 let signing = SigningForm.lines([.method, .target], headers: [])
                 return try front.send(request, key.proof(of: request, signing: signing))
             }
-            #expect(try guarded().status == 200)
+            try expectEqual(guarded().status, 200)
             try fleet.database.crash()
             let admins = try gateways.map { try $0.adminClient() }
             var before: [Double] = []
@@ -173,8 +174,8 @@ extension Scenarios {
                     $0["store_degraded"] == 1
                 }
                 let ready = try admin.send("GET", "/readyz")
-                #expect(ready.status == 200)
-                #expect(ready.text == "ready\ndegraded: store-degraded\n")
+                expectEqual(ready.status, 200)
+                expectEqual(ready.text, "ready\ndegraded: store-degraded\n")
                 before.append(try Metrics(admin)["requests_total"])
             }
             // HAProxy has probed more often than it takes to give a server up; there are no other
@@ -185,11 +186,11 @@ extension Scenarios {
                 }
             }
             for _ in 0..<4 {
-                #expect(try front.send("GET", "/open").status == 200)
-                #expect(try front.send("GET", "/watched").status == 200)
+                try expectEqual(front.send("GET", "/open").status, 200)
+                try expectEqual(front.send("GET", "/watched").status, 200)
                 let answer = try guarded()
-                #expect(answer.status == 503)
-                #expect(answer.reason == "store-unavailable")
+                expectEqual(answer.status, 503)
+                expectEqual(answer.reason, "store-unavailable")
             }
             try fleet.database.start()
             let isBack = try eventually { try guarded().status == 200 }

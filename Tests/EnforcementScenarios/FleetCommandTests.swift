@@ -1,3 +1,4 @@
+import Expectations
 import PostgreSQLKeyStore
 import Testing
 
@@ -27,7 +28,7 @@ struct FleetCommandTests {
             ([row("g2", "drained", 7, age: 0)], false), ([], false),
         ]
         for (members, isDrained) in cases {
-            #expect(FleetCommands.isDrained("g1", members) == isDrained, "\(members)")
+            expectEqual(FleetCommands.isDrained("g1", members), isDrained, "\(members)")
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -129,7 +130,7 @@ extension Scenarios {
                 let (last, checks) = (orders.last, orders.checks)
                 let goesOn = eventually { orders.last > last + 1 && orders.checks > checks }
                 #expect(goesOn, remark)
-                #expect(orders.faults == [], remark)
+                expectEqual(orders.faults, [], remark)
             }
             orders.end()
             let last = orders.last

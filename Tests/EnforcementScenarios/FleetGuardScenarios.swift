@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -57,7 +58,7 @@ extension Scenarios {
             // 80, 15 and 5 % of the traffic, a quarter of it bad.
             try send(keys[..<10], bad: 3, to: gateways[2])
             try send(keys[10..<40], bad: 8, to: gateways[1])
-            #expect(try fleet.unproven() == [401, 401, 401])
+            try expectEqual(fleet.unproven(), [401, 401, 401])
             let began = ContinuousClock.now
             try send(keys[40...], bad: 40, to: gateways[0])
             let isStopped = try eventually { try fleet.unproven() == [200, 200, 200] }
@@ -65,16 +66,16 @@ extension Scenarios {
             print("fleet: a bad release is stopped everywhere after \(ContinuousClock.now - began)")
             let isSeen = try eventually { try fleet.versions() == [1, 1, 1] }
             #expect(isSeen)
-            #expect(try falls(fleet).reduce(0, +) == 1)
+            try expectEqual(falls(fleet).reduce(0, +), 1)
             for number in 0..<3 {
-                #expect(try Metrics(fleet.admin(number))["guard_fallen"] == 1)
+                try expectEqual(Metrics(fleet.admin(number))["guard_fallen"], 1)
             }
             let changes = try fleet.audit(at: 2)
-            #expect(changes.count == 1)
+            expectEqual(changes.count, 1)
             #expect(changes[0]["by"] as? String == "guard")
             // After an order it counts from the beginning, everywhere.
             let answer = try fleet.order(at: 1, #""rule":"orders","to":"100%""#)
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             #expect(try eventually { try fleet.versions() == [2, 2, 2] })
             #expect(
                 try eventually {
@@ -87,7 +88,7 @@ extension Scenarios {
                 return (8...12).contains(installs)
             }
             #expect(isCounted)
-            #expect(try fleet.unproven() == [401, 401, 401])
+            try expectEqual(fleet.unproven(), [401, 401, 401])
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -105,7 +106,7 @@ extension Scenarios {
             #expect(try eventually { try fleet.unproven() == [401, 200, 401] })
             try fleet.cables[1].turn(.whole)
             #expect(try eventually { try fleet.unproven() == [200, 200, 200] })
-            #expect(try falls(fleet) == [0, 1, 0])
+            try expectEqual(falls(fleet), [0, 1, 0])
         }
     }
 }

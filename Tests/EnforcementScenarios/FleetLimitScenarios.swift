@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import SoftwareAuthenticator
 import TestSupport
@@ -74,7 +75,7 @@ extension Scenarios {
                     let gateway = try #require(fleet.gateway(number))
                     let client = HTTPClient(port: gateway.port, from: 10)
                     let answer = try gateway.askToEnrol(Scenario.device.makeKey(), client)
-                    #expect(answer.status == 200)
+                    expectEqual(answer.status, 200)
                 }
             }
         }

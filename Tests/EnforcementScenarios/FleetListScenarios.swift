@@ -1,4 +1,5 @@
 import AppleStandIn
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -75,7 +76,7 @@ extension Scenarios {
             let key = device.makeKey()
             let gateway = try #require(fleet.gateway(number))
             let answer = try gateway.enrol(key, gateway.client())
-            #expect(answer.status == 201, "\(answer.text)")
+            expectEqual(answer.status, 201, "\(answer.text)")
             return key
         }
 
@@ -92,7 +93,7 @@ extension Scenarios {
         {
             defer { end() }
             var key = try enrolled(at: 0)
-            for number in 0..<2 { #expect(try send(&key, to: number).status == 200) }
+            for number in 0..<2 { try expectEqual(send(&key, to: number).status, 200) }
             let opened = try send(&key, to: 1, Self.sessions)
             var session = try #require(SoftwareSession(answer: opened.body), "\(opened.text)")
             let request = SoftwareKey.Request(method: "POST", target: "/v1/orders")
@@ -102,14 +103,14 @@ extension Scenarios {
                 let client = try #require(fleet.gateway(1)).client()
                 return try client.send(request.method, request.target, proof.fields)
             }
-            #expect(try useSession().status == 200)
+            try expectEqual(useSession().status, 200)
 
             google.serveStatusList(Self.revoked)
             let clock = ContinuousClock()
             let start = clock.now
             let isRefused = try eventually { try isRefusedByAll(&key) }
             #expect(isRefused)
-            #expect(try useSession().status == 403)
+            try expectEqual(useSession().status, 403)
             let time = clock.now - start
             #expect(time < .seconds(60))
             print("fleet: a listed key was refused by both gateways after \(time)")

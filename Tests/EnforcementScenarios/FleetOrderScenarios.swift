@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -35,11 +36,11 @@ extension Scenarios {
         func `an order at one gateway is obeyed by all within two seconds`() throws {
             let fleet = try Self.fleet()
             defer { fleet.end() }
-            #expect(try fleet.unproven() == [401, 401, 401])
+            try expectEqual(fleet.unproven(), [401, 401, 401])
             for (number, to) in ["observe", "100%", "off", "file"].enumerated() {
                 let answer = try fleet.order(at: number % 3, #""rule":"orders","to":"\#(to)""#)
                 let given = ContinuousClock.now
-                #expect(answer.status == 200, "\(answer.text)")
+                expectEqual(answer.status, 200, "\(answer.text)")
                 #expect(answer.object?["order"] as? Int == number + 1)
                 let status = ["observe", "off"].contains(to) ? 200 : 401
                 let isObeyed = try eventually {
@@ -53,14 +54,14 @@ extension Scenarios {
             #expect(isShown)
             let fleetFacts = try fleet.facts(of: 1)
             let gateways = try #require(fleetFacts["gateways"] as? [[String: Any]])
-            #expect(gateways.map { $0["name"] as? String } == ["g0", "g1", "g2"])
+            expectEqual(gateways.map { $0["name"] as? String }, ["g0", "g1", "g2"])
             #expect(fleetFacts["gateway"] as? String == "g1")
             #expect(fleetFacts["rules_differ"] as? Bool == false)
             // The audit is one for all.
             for number in 0..<3 {
                 let changes = try fleet.audit(at: number)
-                #expect(changes.map { $0["gateway"] as? String } == ["g0", "g1", "g2", "g0"])
-                #expect(changes.map { $0["order"] as? Int } == [1, 2, 3, 4])
+                expectEqual(changes.map { $0["gateway"] as? String }, ["g0", "g1", "g2", "g0"])
+                expectEqual(changes.map { $0["order"] as? Int }, [1, 2, 3, 4])
                 #expect(changes[0]["to"] as? String == "observe (command)")
             }
         }
@@ -72,8 +73,8 @@ extension Scenarios {
             let first = try fleet.order(at: 0, #""rule":"orders","to":"10%","why":"slowly""#)
             #expect(first.object?["order"] as? Int == 1)
             let stale = try fleet.order(at: 1, #""rule":"orders","to":"50%","after":0"#)
-            #expect(stale.status == 409)
-            #expect(stale.reason == "rollout-stale")
+            expectEqual(stale.status, 409)
+            expectEqual(stale.reason, "rollout-stale")
             #expect(stale.text.contains("order 1 at g0: slowly"), "\(stale.text)")
             let brake = try fleet.order(at: 1, #""all":"observe","after":0"#)
             #expect(brake.object?["order"] as? Int == 2)
@@ -104,20 +105,20 @@ extension Scenarios {
             // A start without it serves the newest orders that were kept.
             try fleet.crash(1)
             try fleet.start(1)
-            #expect(try fleet.versions() == [1, 1])
-            #expect(try fleet.unproven() == [401, 401])
+            try expectEqual(fleet.versions(), [1, 1])
+            try expectEqual(fleet.unproven(), [401, 401])
             let raised = try fleet.order(at: 1, #""rule":"orders","to":"file""#)
-            #expect(raised.status == 503)
-            #expect(raised.reason == "rollout-unsaved")
+            expectEqual(raised.status, 503)
+            expectEqual(raised.reason, "rollout-unsaved")
             let brake = try fleet.order(at: 1, #""all":"observe","why":"they all fail""#)
-            #expect(brake.status == 200)
+            expectEqual(brake.status, 200)
             #expect(brake.object?["pending"] as? Bool == true)
-            #expect(try fleet.unproven() == [401, 200])
+            try expectEqual(fleet.unproven(), [401, 200])
             // It outlasts the process.
             try fleet.crash(1)
             try fleet.start(1)
-            #expect(try fleet.unproven() == [401, 200])
-            #expect(try Metrics(fleet.admin(1))["fleet_orders_pending"] == 1)
+            try expectEqual(fleet.unproven(), [401, 200])
+            try expectEqual(Metrics(fleet.admin(1))["fleet_orders_pending"], 1)
             try fleet.database.start()
             #expect(try eventually { try fleet.unproven() == [200, 200] })
             #expect(try eventually { try fleet.versions() == [2, 2] })
@@ -132,7 +133,7 @@ extension Scenarios {
             let fleet = try Self.fleet(1)
             defer { fleet.end() }
             _ = try fleet.order(at: 0, #""rule":"orders","to":"100%""#)
-            #expect(try fleet.versions() == [1])
+            try expectEqual(fleet.versions(), [1])
             // The file of the orders can't be replaced, and the fleet's tables can't be read.
             mkdir(fleet.scenario.path("gateway0.yaml.rollout.fleet.new"), 0o700)
             _ = try fleet.database.query("ALTER TABLE drains RENAME TO other")
@@ -145,7 +146,7 @@ extension Scenarios {
                 return Int32(complained[start.upperBound...].prefix { $0.isNumber })
             }
             defer { kill(successor, SIGKILL) }
-            #expect(try fleet.unproven() == [200])
+            try expectEqual(fleet.unproven(), [200])
             _ = try fleet.database.query("ALTER TABLE other RENAME TO drains")
             let isWritten = try eventually {
                 try fleet.database.query(
@@ -171,23 +172,23 @@ extension Scenarios {
                 try gateway.client().send("GET", "/v1/orders").status
             }
             let first = try scenario.serve("gateway0.yaml", within: outer)
-            #expect(try status(first) == 401)
+            try expectEqual(status(first), 401)
             let given = try first.adminClient().send("POST", "/rollout/change", content: order)
-            #expect(given.status == 200, "\(given.text)")
-            #expect(try first.stop() == 0)
+            expectEqual(given.status, 200, "\(given.text)")
+            try expectEqual(first.stop(), 0)
             let kept = ["gateway0.yaml.rollout", "gateway0.yaml.rollout.fleet"]
             #expect(kept.allSatisfy { files.fileExists(atPath: state + "/" + $0) })
             #expect(!kept.contains { files.fileExists(atPath: scenario.path($0)) })
             try fleet.database.crash()
             let second = try scenario.serve("gateway0.yaml", within: outer)
-            #expect(try status(second) == 200)
+            try expectEqual(status(second), 200)
             try second.crash()
             // As an earlier version left them.
             for name in kept {
                 try files.moveItem(atPath: state + "/" + name, toPath: scenario.path(name))
             }
             let third = try scenario.serve("gateway0.yaml", within: outer)
-            #expect(try status(third) == 200)
+            try expectEqual(status(third), 200)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -223,7 +224,7 @@ extension Scenarios {
             try fleet.scenario.write("gateway0.yaml.rollout.fleet", "{")
             let config = fleet.scenario.path("gateway0.yaml")
             let refused = try fleet.scenario.portcullis("serve", config)
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains(kept + ".fleet:1: found orders that can't"))
             #expect(refused.complained.contains("or delete it and \(kept): "), "\(refused)")
         }
@@ -247,7 +248,7 @@ extension Scenarios {
                 "50%",
                 "--yes"
             )
-            #expect(unsaved.status == 1)
+            expectEqual(unsaved.status, 1)
             #expect(unsaved.complained.contains("it may have taken the order or not"), "\(unsaved)")
             #expect(!unsaved.complained.contains("nothing has changed"))
             #expect(!unsaved.complained.contains("store's disk"))
@@ -267,7 +268,7 @@ extension Scenarios {
             _ = try fleet.order(at: 0, #""all":"observe""#)
             let resumed = try fleet.order(at: 0, #""all":"resume""#)
             #expect(resumed.object?["order"] as? Int == 3)
-            #expect(try fleet.unproven() == [401, 200])
+            try expectEqual(fleet.unproven(), [401, 200])
             try fleet.cables[1].turn(.whole)
             #expect(try eventually { try fleet.unproven() == [401, 401] })
             #expect(try eventually { try fleet.versions() == [3, 3] })
@@ -292,7 +293,7 @@ extension Scenarios {
                 """
             )
             #expect(try eventually { try fleet.versions() == [3, 3] })
-            #expect(try fleet.unproven() == [200, 200])
+            try expectEqual(fleet.unproven(), [200, 200])
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -303,11 +304,11 @@ extension Scenarios {
                 _ = try fleet.order(at: 0, #""rule":"orders","to":"\#(to)""#)
             }
             #expect(try eventually { try fleet.versions() == [2, 2] })
-            #expect(try fleet.unproven() == [401, 401])
+            try expectEqual(fleet.unproven(), [401, 401])
             _ = try fleet.database.query(Self.otherOrders)
             #expect(try eventually { try fleet.unproven() == [200, 200] })
-            #expect(try fleet.versions() == [2, 2])
-            #expect(try #require(fleet.gateway(0)).complaints(of: "has lost order 2") == 1)
+            try expectEqual(fleet.versions(), [2, 2])
+            try expectEqual(#require(fleet.gateway(0)).complaints(of: "has lost order 2"), 1)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -317,17 +318,17 @@ extension Scenarios {
             for to in ["50%", "100%"] {
                 _ = try fleet.order(at: 0, #""rule":"orders","to":"\#(to)""#)
             }
-            #expect(try fleet.versions() == [2])
+            try expectEqual(fleet.versions(), [2])
             try fleet.stop(0)
             _ = try fleet.database.query(Self.otherOrders)
             try fleet.start(0)
-            #expect(try fleet.unproven() == [200])
-            #expect(try fleet.versions() == [2])
-            #expect(try #require(fleet.gateway(0)).complaints(of: "has lost order 2") == 1)
+            try expectEqual(fleet.unproven(), [200])
+            try expectEqual(fleet.versions(), [2])
+            try expectEqual(#require(fleet.gateway(0)).complaints(of: "has lost order 2"), 1)
             // What it has taken it has kept.
             try fleet.stop(0)
             try fleet.start(0)
-            #expect(try fleet.unproven() == [200])
+            try expectEqual(fleet.unproven(), [200])
             let again = try #require(fleet.gateway(0)).child.complained
             #expect(!again.contains("has lost order 2"))
         }
@@ -341,10 +342,10 @@ extension Scenarios {
                 try fleet.scenario.portcullis(["rollout", "--config", config] + words)
             }
             let careless = try rollout("orders", "50%")
-            #expect(careless.status == 1)
+            expectEqual(careless.status, 1)
             #expect(careless.complained.contains("add --yes"))
             let given = try rollout("orders", "observe", "--why", "a bad build")
-            #expect(given.status == 0, "\(given)")
+            expectEqual(given.status, 0, "\(given)")
             #expect(given.printed.contains("orders: enforce (file) → observe (command)\n"))
             #expect(given.printed.contains("order 1, in the fleet's database"))
             #expect(try eventually { try fleet.unproven() == [200, 200] })
@@ -370,27 +371,27 @@ extension Scenarios {
             let unknown = try run("drain", "g7")
             #expect(unknown.status == 1 && unknown.complained.contains("no gateway is named g7"))
             let client = try #require(fleet.gateway(1)).client()
-            #expect(try client.send("GET", "/open").status == 200)
+            try expectEqual(client.send("GET", "/open").status, 200)
             let drained = try run("drain", "g1", "--why", "a new kernel", "--wait", "30")
-            #expect(drained.printed == "g1 is drained\n", "\(drained)")
-            #expect(try readiness() == [200, 503])
+            expectEqual(drained.printed, "g1 is drained\n", "\(drained)")
+            try expectEqual(readiness(), [200, 503])
             let reason = try fleet.admin(1).send("GET", "/readyz").text
             #expect(reason.contains("drained"))
             // A client that still comes is served.
             let answer = try #require(fleet.gateway(1)).client().send("GET", "/open")
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             try fleet.crash(1)
             try fleet.start(1)
             #expect(try eventually { try readiness() == [200, 503] })
             let status = try run("status")
-            #expect(status.status == 0)
+            expectEqual(status.status, 0)
             #expect(status.printed.contains("g0\tserving\torder 0\trules "), "\(status)")
             #expect(status.printed.contains("g1\tdrained, "))
             #expect(status.complained.contains("g1 is drained ("))
             #expect(status.complained.contains(": a new kernel)"))
-            #expect(try run("resume", "g1", "--wait", "30").printed == "g1 serves again\n")
-            #expect(try readiness() == [200, 200])
-            #expect(try run("resume", "g1").status == 1)
+            try expectEqual(run("resume", "g1", "--wait", "30").printed, "g1 serves again\n")
+            try expectEqual(readiness(), [200, 200])
+            try expectEqual(run("resume", "g1").status, 1)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -398,7 +399,7 @@ extension Scenarios {
             let fleet = try Self.fleet(2)
             defer { fleet.end() }
             #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 2 })
-            #expect(try Metrics(fleet.admin(0))["fleet_rules_differ"] == 0)
+            try expectEqual(Metrics(fleet.admin(0))["fleet_rules_differ"], 0)
             try fleet.rewrite(1, "sign: [method, target]", "sign: [method, target, body]")
             try fleet.crash(1)
             try fleet.start(1)

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -66,9 +67,9 @@ extension Scenarios {
             let gateway = try fleet.scenario.serve("session.yaml")
             let client = gateway.client()
             var key = Scenario.device.makeKey()
-            #expect(try gateway.enrol(key, client).status == 201)
-            #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.enrol(key, client).status, 201)
+            try expectEqual(client.send(raw: key.get("/v1/bare")).status, 200)
+            try expectEqual(gateway.stop(), 0)
             sessions.end()
 
             let transactions = try configure(.transaction)
@@ -76,7 +77,7 @@ extension Scenarios {
             let path = fleet.scenario.path("transaction.yaml")
             for command in ["check", "serve"] {
                 let said = try fleet.scenario.portcullis(command, path)
-                #expect(said.status == 1)
+                expectEqual(said.status, 1)
                 let text = said.printed + said.complained
                 #expect(text.contains("session pooling"), "\(command): \(text)")
                 #expect(text.contains("pool_mode = session"))

@@ -1,4 +1,5 @@
 import DeviceKey
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -51,10 +52,10 @@ extension Scenarios {
             for number in 0..<fleet.count {
                 let client = try #require(fleet.gateway(number)).client()
                 for place in keys.indices {
-                    #expect(try client.send(raw: keys[place].get("/v1/bare")).status == 200)
+                    try expectEqual(client.send(raw: keys[place].get("/v1/bare")).status, 200)
                 }
                 for _ in 0..<number {
-                    #expect(try client.send("GET", "/v1/bare").status == 401)
+                    try expectEqual(client.send("GET", "/v1/bare").status, 401)
                 }
             }
         }
@@ -84,9 +85,9 @@ extension Scenarios {
                 let began = ContinuousClock.now
                 let hour = try Hour(fleet, at: number)
                 print("fleet: a report of three gateways after \(ContinuousClock.now - began)")
-                #expect(hour.requests == 18)
+                expectEqual(hour.requests, 18)
                 #expect((4...6).contains(hour.installs))
-                #expect(hour.gateways == ["g0": 0, "g1": 0, "g2": 0])
+                expectEqual(hour.gateways, ["g0": 0, "g1": 0, "g2": 0])
                 let one = try Hour(fleet, at: number, of: "g2")
                 #expect(one.requests == 7 && one.gateways == ["g2": 0])
             }
@@ -113,10 +114,10 @@ extension Scenarios {
             #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 3 })
             var keys = try fleet.imported(2)
             try send(&keys, fleet)
-            #expect(try Hour(fleet, at: 0).requests == 9)
+            try expectEqual(Hour(fleet, at: 0).requests, 9)
             try fleet.crash(2)
             let hour = try Hour(fleet, at: 1)
-            #expect(hour.requests == 9)
+            expectEqual(hour.requests, 9)
             #expect(hour.gateways["g0"] == 0 && hour.gateways.count == 3)
             #expect(try #require(hour.gateways["g2"] ?? nil) >= 0)
             let text = try fleet.admin(1).send("GET", "/report/1h/text").text
@@ -125,7 +126,7 @@ extension Scenarios {
             try fleet.cables[1].turn(.cut)
             let alone = try eventually { try Hour(fleet, at: 1).isAlone }
             #expect(alone)
-            #expect(try Hour(fleet, at: 1).requests == 3)
+            try expectEqual(Hour(fleet, at: 1).requests, 3)
             let other = try fleet.admin(1).send("GET", "/report/1h/text?gateway=g0").text
             #expect(other.contains("\ng0 has not answered, and nothing of it is counted\n"))
         }
@@ -140,7 +141,7 @@ extension Scenarios {
             for number in 0..<3 {
                 let client = try #require(fleet.gateway(number)).client()
                 let answer = try client.send(raw: raw)
-                #expect(answer.status == (number == 0 ? 200 : 401))
+                expectEqual(answer.status, number == 0 ? 200 : 401)
             }
             func told(_ at: Int, _ name: String, _ query: String = "") throws -> [String] {
                 let answer = try fleet.admin(at).send(
@@ -152,23 +153,23 @@ extension Scenarios {
                 return refusals.compactMap { $0["gateway"] as? String }.sorted()
             }
             let name = key.keyID.logName
-            #expect(try told(0, name) == ["g1", "g2"])
-            #expect(try told(1, name) == ["g1", "g2"])
-            #expect(try told(1, name, "?gateway=g2") == ["g2"])
+            try expectEqual(told(0, name), ["g1", "g2"])
+            try expectEqual(told(1, name), ["g1", "g2"])
+            try expectEqual(told(1, name, "?gateway=g2"), ["g2"])
             let text = try fleet.admin(0).send("POST", "/why", content: Array(name.utf8)).text
             #expect(text.contains("counter-replayed"))
             #expect(text.contains("\n  gateway g2\n"))
             let list = try fleet.admin(0).send("GET", "/refusals").object
-            #expect((list?["refusals"] as? [[String: Any]])?.count == 2)
+            expectEqual((list?["refusals"] as? [[String: Any]])?.count, 2)
             try fleet.crash(2)
             // All at once: each waits for the one that is gone.
             let again = Thread.Answer { try told(0, name) }
             let unknown = Thread.Answer { try self.command(fleet, "why", "nothing") }
             let later = try fleet.admin(0).send("POST", "/why", content: Array(name.utf8)).text
             #expect(later.contains("\ng2 has not answered: what it said "), "\(later)")
-            #expect(try again.value() == ["g1", "g2"])
+            try expectEqual(again.value(), ["g1", "g2"])
             let none = try unknown.value()
-            #expect(none.status == 1)
+            expectEqual(none.status, 1)
             #expect(none.complained.contains("portcullis: g2 has not answered: "), "\(none)")
             #expect(none.complained.contains("no refusal of this name is remembered"))
         }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -51,7 +52,7 @@ extension Scenarios {
             for _ in 0..<2 {
                 // The challenge comes from one gateway, and the other one gets the attestation.
                 let key = Scenario.device.makeKey()
-                #expect(try gateway.enrol(key, client).status == 201)
+                try expectEqual(gateway.enrol(key, client).status, 201)
                 keys.append(key)
             }
             var refused: [String] = []
@@ -66,8 +67,8 @@ extension Scenarios {
                 let answer = try client.send(raw: raw)
                 if answer.status != 200 { refused.append("\(number): \(answer.reason)") }
             }
-            #expect(refused == [])
-            #expect(fleet.origin.seen.count == 300)
+            expectEqual(refused, [])
+            expectEqual(fleet.origin.seen.count, 300)
             for number in 0..<fleet.count {
                 let admin = try #require(fleet.gateway(number)).adminClient()
                 #expect(try Metrics(admin)["verdicts_total"] > 100)
@@ -149,10 +150,10 @@ extension Scenarios {
             // decide, so another key asks whether it is connected.
             let other = gateways[1].client()
             try eventually { try other.send(raw: keys[1].get("/v1/bare")).status == 200 }
-            for raw in settled { #expect(try other.send(raw: raw).reason == "counter-replayed") }
+            for raw in settled { try expectEqual(other.send(raw: raw).reason, "counter-replayed") }
             let lost = try last.filter { try other.send(raw: $0).status == 200 }
             #expect(!lost.isEmpty)
-            #expect(lost == last.suffix(lost.count))
+            expectEqual(lost, last.suffix(lost.count))
             print("\(risk): of 40 admitted, the last \(lost.count) were admitted again")
         }
 
@@ -169,16 +170,16 @@ extension Scenarios {
             try fleet.start(0)
             let gateway = try #require(fleet.gateway(0))
             let (client, admin) = (gateway.client(), try gateway.adminClient())
-            #expect(try client.send("GET", "/open").status == 200)
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).reason == "store-unavailable")
-            #expect(try admin.send("GET", "/readyz").text == "ready\ndegraded: store-degraded\n")
+            try expectEqual(client.send("GET", "/open").status, 200)
+            try expectEqual(client.send(raw: keys[0].get("/v1/bare")).reason, "store-unavailable")
+            try expectEqual(admin.send("GET", "/readyz").text, "ready\ndegraded: store-degraded\n")
             #expect(try gateway.complaints(of: "pg_isready") > 0)
             try fleet.database.start()
             let isBack = try eventually {
                 try client.send(raw: keys[0].get("/v1/bare")).status == 200
             }
             #expect(isBack)
-            #expect(try client.send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
+            try expectEqual(client.send(raw: keys[1].get("/v1/bare")).reason, "key-revoked")
             // The secrets of challenges are the fleet's soon, too.
             let isShared = try eventually {
                 let challenge = try gateway.challenges("assertion", client)[0]
@@ -194,14 +195,14 @@ extension Scenarios {
             defer { fleet.end() }
             let gateway = try #require(fleet.gateway(0))
             var key = try fleet.imported(1)[0]
-            #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
+            try expectEqual(gateway.client().send(raw: key.get("/v1/bare")).status, 200)
             try fleet.database.withholdCommits()
             let raw = key.get("/v1/bare?n=1")
             let answer = Thread.Answer { try gateway.client().send(raw: raw) }
             let isCancelled = try eventually { try fleet.database.cancelCommit() }
             #expect(isCancelled)
-            #expect(try answer.value().reason == "store-unavailable")
-            #expect(fleet.origin.seen.count == 1)
+            try expectEqual(answer.value().reason, "store-unavailable")
+            expectEqual(fleet.origin.seen.count, 1)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil && NetworkNamespace.isPossible))
@@ -222,14 +223,14 @@ extension Scenarios {
             let gateway = try #require(fleet.gateway(0))
             for index in 0..<2 {
                 let raw = keys[index].get("/v1/lenient?known")
-                #expect(try gateway.client().send(raw: raw).status == 200)
+                try expectEqual(gateway.client().send(raw: raw).status, 200)
             }
             try fleet.cables[0].turn(.silent)
             // By the connection that there is, and while the next one is made.
             for _ in 0..<3 {
                 let start = ContinuousClock.now
-                #expect(try gateway.client().send(raw: keys[0].get("/v1/lenient")).status == 200)
-                #expect(try gateway.client().send(raw: keys[1].get("/v1/bare")).status == 503)
+                try expectEqual(gateway.client().send(raw: keys[0].get("/v1/lenient")).status, 200)
+                try expectEqual(gateway.client().send(raw: keys[1].get("/v1/bare")).status, 503)
                 #expect(ContinuousClock.now - start < .seconds(30))
             }
         }
@@ -247,22 +248,22 @@ extension Scenarios {
             // In the memory of both.
             for gateway in gateways {
                 let raw = keys[0].get("/v1/lenient?known")
-                #expect(try gateway.client().send(raw: raw).status == 200)
+                try expectEqual(gateway.client().send(raw: raw).status, 200)
             }
             let known = fleet.origin.seen.count
             try fleet.database.crash()
             let lenient = keys[0].get("/v1/lenient?n=1")
             let strict = keys[1].get("/v1/bare?n=1")
             for gateway in gateways {
-                #expect(try gateway.client().send(raw: lenient).status == 200)
-                #expect(try gateway.client().send(raw: strict).status == 503)
+                try expectEqual(gateway.client().send(raw: lenient).status, 200)
+                try expectEqual(gateway.client().send(raw: strict).status, 503)
                 // Once at each.
                 #expect(try gateway.client().send(raw: lenient).status != 200)
             }
             let seen = fleet.origin.seen.dropFirst(known)
-            #expect(seen.map(\.target) == ["/v1/lenient?n=1", "/v1/lenient?n=1"])
+            expectEqual(seen.map(\.target), ["/v1/lenient?n=1", "/v1/lenient?n=1"])
             for request in seen {
-                #expect(request.head.all("App-Attest-Verdict") == ["error"])
+                expectEqual(request.head.all("App-Attest-Verdict"), ["error"])
             }
             try fleet.database.start()
             for gateway in gateways {
@@ -272,14 +273,14 @@ extension Scenarios {
                     status = try gateway.client().send(raw: keys[1].get("/v1/bare?again")).status
                     return status != 503
                 }
-                #expect(status == 200)
+                expectEqual(status, 200)
                 for raw in [lenient, strict] {
-                    #expect(try gateway.client().send(raw: raw).reason == "counter-replayed")
+                    try expectEqual(gateway.client().send(raw: raw).reason, "counter-replayed")
                 }
             }
             // Nothing stays open.
             let all = fleet.origin.seen.dropFirst(known).map(\.target)
-            #expect(all.filter { $0 == "/v1/lenient?n=1" }.count == 2)
+            expectEqual(all.filter { $0 == "/v1/lenient?n=1" }.count, 2)
             #expect(!all.contains("/v1/bare?n=1"))
         }
     }

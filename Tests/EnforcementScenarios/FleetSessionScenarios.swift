@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -61,7 +62,7 @@ extension Scenarios {
                 let gateway = try #require(fleet.gateway(number))
                 for captured in all {
                     let answer = try send(captured, to: gateway)
-                    #expect(answer.status == 401, "\(captured.target) at \(number)")
+                    expectEqual(answer.status, 401, "\(captured.target) at \(number)")
                     reasons.append(answer.reason)
                 }
             }
@@ -83,37 +84,37 @@ extension Scenarios {
             let sent = try (0..<3).map { try captured(&first, "first-\($0)", of: keyID) }
             let unsent = try captured(&first, "first-unsent", of: keyID)
             let home = try #require(fleet.gateway(0))
-            for captured in sent { #expect(try send(captured, to: home).status == 200) }
+            for captured in sent { try expectEqual(send(captured, to: home).status, 200) }
             for number in 1..<3 {
                 let gateway = try #require(fleet.gateway(number))
                 for captured in sent + [unsent] {
-                    #expect(try send(captured, to: gateway).reason == "session-unknown")
+                    try expectEqual(send(captured, to: gateway).reason, "session-unknown")
                 }
                 let metrics = try Metrics(gateway.adminClient())
-                #expect(metrics["sessions_foreign_total"] == 4)
+                expectEqual(metrics["sessions_foreign_total"], 4)
             }
             // The first gateway is gone, and the client goes on at the second.
             home.child.signal(SIGSTOP)
             var second = try open(fleet, 1, &key)
             let other = try #require(fleet.gateway(1))
             let more = try (0..<3).map { try captured(&second, "second-\($0)", of: keyID) }
-            for captured in more { #expect(try send(captured, to: other).status == 200) }
+            for captured in more { try expectEqual(send(captured, to: other).status, 200) }
             // It was only away: its session is still there, with what was used of it.
             home.child.signal(SIGCONT)
-            #expect(try awaited(unsent, at: home) == 200)
+            try expectEqual(awaited(unsent, at: home), 200)
             let again = try replay(fleet, sent + more + [unsent])
             let replayed = again.filter { $0 == "session-replayed" }
-            #expect(replayed.count == 7)
-            #expect(again.count { $0 == "session-unknown" } == 14)
+            expectEqual(replayed.count, 7)
+            expectEqual(again.count { $0 == "session-unknown" }, 14)
             // After a crash it is there no more, used or not.
             let last = try captured(&first, "first-last", of: keyID)
             try fleet.crash(0)
             try fleet.start(0)
             let afterCrash = try replay(fleet, sent + more + [unsent, last])
-            #expect(afterCrash.count { $0 == "session-replayed" } == 3)
-            #expect(afterCrash.count { $0 == "session-unknown" } == 21)
+            expectEqual(afterCrash.count { $0 == "session-replayed" }, 3)
+            expectEqual(afterCrash.count { $0 == "session-unknown" }, 21)
             let targets = fleet.origin.seen.map(\.target).sorted()
-            #expect(targets == (sent + more + [unsent]).map(\.target).sorted())
+            expectEqual(targets, (sent + more + [unsent]).map(\.target).sorted())
             print("fleet sessions: \(again.count + afterCrash.count) replays, none executed")
         }
 
@@ -152,7 +153,7 @@ extension Scenarios {
             for (number, gateway) in gateways.enumerated() {
                 sessions.append(try open(fleet, number, &keys[number]))
                 let before = try captured(&sessions[number], "before-\(number)", of: ids[number])
-                #expect(try send(before, to: gateway).status == 200)
+                try expectEqual(send(before, to: gateway).status, 200)
             }
             for (number, way) in ways.enumerated() {
                 if way != .none { try fleet.cables[number].turn(.silent) }
@@ -170,10 +171,10 @@ extension Scenarios {
                 let expected = way == .none ? [403] : [403, 503]
                 #expect(expected.contains(answer.status), "\(way): \(answer.reason)")
                 try fleet.cables[number].turn(.whole)
-                #expect(try awaited(after, at: gateways[number]) == 403, "\(way)")
+                try expectEqual(awaited(after, at: gateways[number]), 403, "\(way)")
             }
             let targets = fleet.origin.seen.map(\.target)
-            #expect(targets == ways.indices.map { "/chat/before-\($0)" })
+            expectEqual(targets, ways.indices.map { "/chat/before-\($0)" })
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -191,7 +192,7 @@ extension Scenarios {
                 number += 1
                 let answer = try send(captured(&session, "\(number)", of: keyID), to: gateway)
                 guard answer.status == 200 else {
-                    #expect(answer.reason == "store-unavailable")
+                    expectEqual(answer.reason, "store-unavailable")
                     break
                 }
                 // Three seconds, and what the machine is slower than that.
@@ -201,7 +202,7 @@ extension Scenarios {
             print("fleet sessions: no request admitted \(ContinuousClock.now - cut) after the cut")
             try fleet.cables[0].turn(.whole)
             let later = try captured(&session, "later", of: keyID)
-            #expect(try awaited(later, at: gateway) == 200)
+            try expectEqual(awaited(later, at: gateway), 200)
         }
     }
 }

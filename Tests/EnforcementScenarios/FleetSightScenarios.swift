@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -43,26 +44,26 @@ extension Scenarios {
             let gateway = try #require(fleet.gateway(0))
             let (client, admin) = (gateway.client(), try gateway.adminClient())
             var key = try fleet.imported(1)[0]
-            #expect(try sent(&key, 1, client) == 200)
+            try expectEqual(sent(&key, 1, client), 200)
             try wait(admin, "all connections are made") { $0.isSuperset(of: Self.needed) }
             let before = try Metrics(admin)
             #expect(before["database_connections_total"] >= 3)
-            #expect(before["database_connections_lost_total"] == 0)
-            #expect(before["database_connect_failures_total"] == 0)
+            expectEqual(before["database_connections_lost_total"], 0)
+            expectEqual(before["database_connect_failures_total"], 0)
             #expect(before["database_round_trip_seconds_count"] > 2)
-            #expect(before["store_turned_away_total"] == 0)
-            #expect(before["store_degraded"] == 0)
+            expectEqual(before["store_turned_away_total"], 0)
+            expectEqual(before["store_degraded"], 0)
 
             try fleet.cables[0].turn(.cut)
-            #expect(try sent(&key, 2, client) == 503)
+            try expectEqual(sent(&key, 2, client), 503)
             try wait(admin, "none is left") { $0.isDisjoint(with: Self.needed) }
             try gateway.waitUntil("tries, and a store that is degraded", admin) {
                 $0["database_connect_failures_total"] > 0 && $0["store_degraded"] == 1
             }
             #expect(try Metrics(admin)["database_connections_lost_total"] >= 3)
             let ready = try admin.send("GET", "/readyz")
-            #expect(ready.status == 200)
-            #expect(ready.text == "ready\ndegraded: store-degraded\n")
+            expectEqual(ready.status, 200)
+            expectEqual(ready.text, "ready\ndegraded: store-degraded\n")
             // What to do is in the log, and of a database: no disk has to be made writable.
             #expect(try gateway.complaints(of: "pg_isready") > 0)
             #expect(!gateway.child.complained.contains("writable for this user"))
@@ -76,7 +77,7 @@ extension Scenarios {
             }
             try gateway.waitUntil("a good store", admin) { $0["store_degraded"] == 0 }
             #expect(try Metrics(admin)["database_connections_total"] >= 6)
-            #expect(try admin.send("GET", "/readyz").status == 200)
+            try expectEqual(admin.send("GET", "/readyz").status, 200)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -94,18 +95,18 @@ extension Scenarios {
             let gateway = try #require(fleet.gateway(0))
             let (client, admin) = (gateway.client(), try gateway.adminClient())
             let answer = try client.send(raw: raw)
-            #expect(answer.status == 401)
-            #expect(answer.reason == "challenge-unknown")
+            expectEqual(answer.status, 401)
+            expectEqual(answer.reason, "challenge-unknown")
             #expect(!answer.text.contains("secret"), "strangers hear nothing of it")
             #expect(
                 try gateway.line(about: "/v1/signed")["challenge"] as? String == "unknown-secret"
             )
-            #expect(try Metrics(admin)["challenges_foreign_total"] == 1)
+            try expectEqual(Metrics(admin)["challenges_foreign_total"], 1)
             // One that is not of our form is none of another gateway's.
             let made = key.get("/v1/signed?n=2", challenge: "AQEA")
-            #expect(try client.send(raw: made).reason == "challenge-unknown")
+            try expectEqual(client.send(raw: made).reason, "challenge-unknown")
             #expect(try gateway.line(about: "/v1/signed", after: 1)["challenge"] == nil)
-            #expect(try Metrics(admin)["challenges_foreign_total"] == 1)
+            try expectEqual(Metrics(admin)["challenges_foreign_total"], 1)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -134,12 +135,12 @@ extension Scenarios {
             )
             _ = try fleet.database.query("ALTER TABLE schema_steps RENAME TO other")
             let bare = try doctor()
-            #expect(bare.status == 1)
+            expectEqual(bare.status, 1)
             #expect(bare.stores.contains { $0.hasPrefix("error") && $0.contains("migrate") })
 
             try fleet.database.crash()
             let gone = try doctor()
-            #expect(gone.status == 1)
+            expectEqual(gone.status, 1)
             #expect(gone.stores.count == 1 && gone.stores[0].hasPrefix("error"), "\(gone)")
         }
 
@@ -161,18 +162,18 @@ extension Scenarios {
             let alter = "ALTER ROLE portcullis SET default_transaction_read_only"
             _ = try fleet.database.query("\(alter) = on")
             let standby = try check()
-            #expect(standby.status == 0)
+            expectEqual(standby.status, 0)
             #expect(standby.about.contains { $0.contains("takes no writes") }, "\(standby)")
             _ = try fleet.database.query("BEGIN READ WRITE; \(alter) = off; COMMIT")
 
             _ = try fleet.database.query("ALTER TABLE schema_steps RENAME TO other")
             let bare = try check()
-            #expect(bare.status == 1)
+            expectEqual(bare.status, 1)
             #expect(bare.about.contains { $0.contains("migrate") }, "\(bare)")
 
             try fleet.database.crash()
             let gone = try check()
-            #expect(gone.status == 0)
+            expectEqual(gone.status, 0)
             #expect(gone.about.count == 1 && gone.about[0].contains("warning"), "\(gone)")
         }
     }

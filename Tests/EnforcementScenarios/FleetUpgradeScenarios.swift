@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -37,10 +38,10 @@ extension Scenarios {
             #expect(!status.complained.contains("portcullis: "))
             #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 1 })
             let gateways = try #require(fleet.facts(of: 0)["gateways"] as? [[String: Any]])
-            #expect(gateways.map { $0["standing"] as? String } == ["serving", "ended"])
+            expectEqual(gateways.map { $0["standing"] as? String }, ["serving", "ended"])
             try fleet.start(1)
             #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 2 })
-            #expect(try #require(fleet.facts(of: 0)["gateways"] as? [Any]).count == 2)
+            try expectEqual(#require(fleet.facts(of: 0)["gateways"] as? [Any]).count, 2)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -61,15 +62,15 @@ extension Scenarios {
                 let begun = fleet.scenario.path("begun-g\(number)")
                 let isDrained = eventually { FileManager.default.fileExists(atPath: begun) }
                 #expect(isDrained)
-                #expect(try ready() == (0..<3).map { $0 == number ? 503 : 200 })
+                try expectEqual(ready(), (0..<3).map { $0 == number ? 503 : 200 })
                 try fleet.stop(number)
                 try fleet.start(number)
                 try fleet.scenario.write("done-g\(number)", "")
             }
             let result = try upgrade.value()
             let lines = result.printed.split(separator: "\n").map(String.init)
-            #expect(lines == (0..<3).map { "g\($0) serves again, version 0.1.0" }, "\(result)")
-            #expect(try ready() == [200, 200, 200])
+            expectEqual(lines, (0..<3).map { "g\($0) serves again, version 0.1.0" }, "\(result)")
+            try expectEqual(ready(), [200, 200, 200])
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -77,15 +78,15 @@ extension Scenarios {
             let fleet = try Self.fleet(2)
             defer { fleet.end() }
             let failed = try run(fleet, "upgrade", "--run", "exit 3")
-            #expect(failed.status == 1)
+            expectEqual(failed.status, 1)
             #expect(failed.complained.contains("g0 stays drained: the command failed: "))
             #expect(failed.complained.contains("it ended with status 3"))
             // It has started nothing; and what is drained already is left out.
             let idle = try run(fleet, "upgrade", "--run", "true", "--wait", "5")
             #expect(idle.complained.contains("g1 stays drained: no new process"), "\(idle)")
-            #expect(try run(fleet, "upgrade", "--run", "exit 3").printed == "")
-            #expect(try run(fleet, "upgrade", "--run", "true", "g7").status == 1)
-            #expect(try run(fleet, "resume", "g0", "--wait", "30").printed == "g0 serves again\n")
+            try expectEqual(run(fleet, "upgrade", "--run", "exit 3").printed, "")
+            try expectEqual(run(fleet, "upgrade", "--run", "true", "g7").status, 1)
+            try expectEqual(run(fleet, "resume", "g0", "--wait", "30").printed, "g0 serves again\n")
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -118,10 +119,10 @@ extension Scenarios.Decisions {
                 let faults = found.filter { !$0.hasPrefix("ok ") }
                 let remark: Comment = "\(result.printed)\(result.complained)"
                 #expect(found.count >= 5, remark)
-                #expect(faults.count == says.count, remark)
+                expectEqual(faults.count, says.count, remark)
                 for (fault, said) in zip(faults, says) { #expect(fault.hasPrefix(said), remark) }
                 let isWrong = says.contains { $0.hasPrefix("error") }
-                #expect(result.status == (isWrong ? 1 : 0), remark)
+                expectEqual(result.status, isWrong ? 1 : 0, remark)
             }
             try expect(Self.findings(proxy))
             if let fault = Self.fault(proxy) {

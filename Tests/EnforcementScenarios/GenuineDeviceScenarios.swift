@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -33,7 +34,7 @@ extension Scenarios {
                 "-",
                 input: lines
             )
-            #expect(imported.status == 0, "\(imported)")
+            expectEqual(imported.status, 0, "\(imported)")
             #expect(imported.printed.hasPrefix("imported: \(SharedVectors.assertions.count),"))
             return try scenario.serve()
         }
@@ -49,17 +50,17 @@ extension Scenarios {
                 changed[changed.count / 2] ^= 1
                 for other in [changed, [], content + [0]] {
                     let answer = try post(other)
-                    #expect(answer.status == 403, "\(vector.id)")
-                    #expect(answer.reason == "signature-mismatch", "\(vector.id)")
+                    expectEqual(answer.status, 403, "\(vector.id)")
+                    expectEqual(answer.reason, "signature-mismatch", "\(vector.id)")
                 }
-                #expect(try post(content).status == 200, "\(vector.id)")
+                try expectEqual(post(content).status, 200, "\(vector.id)")
                 let again = try post(content)
-                #expect(again.status == 401, "\(vector.id)")
-                #expect(again.reason == "counter-replayed", "\(vector.id)")
-                #expect(again.value("WWW-Authenticate")?.contains("counter-replayed") == true)
+                expectEqual(again.status, 401, "\(vector.id)")
+                expectEqual(again.reason, "counter-replayed", "\(vector.id)")
+                expectEqual(again.value("WWW-Authenticate")?.contains("counter-replayed"), true)
                 let late = try post(changed)
-                #expect(late.status == 403, "\(vector.id)")
-                #expect(late.reason == "signature-mismatch", "\(vector.id)")
+                expectEqual(late.status, 403, "\(vector.id)")
+                expectEqual(late.reason, "signature-mismatch", "\(vector.id)")
             }
         }
 
@@ -77,7 +78,7 @@ extension Scenarios {
             let gateway = try gateway(scenario, origin: origin.address)
             try send(gateway.client())
             #expect(try origin.seen() == (try expected()))
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `each genuine assertion is admitted to nginx exactly once`() throws {
@@ -87,7 +88,7 @@ extension Scenarios {
             let gateway = try gateway(scenario, origin: origin.address)
             try send(gateway.client())
             #expect(try origin.seen() == (try expected().map { $0 + "." }))
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `the content comes back from behind the gateway byte for byte`() throws {
@@ -106,8 +107,8 @@ extension Scenarios {
                 )
                 let chunks = Array("\(size)\r\n".utf8) + content + Array("\r\n0\r\n\r\n".utf8)
                 let answer = try client.stream(head: head, [chunks])
-                #expect(answer.status == 200, "\(vector.id)")
-                #expect(answer.body == content, "\(vector.id)")
+                expectEqual(answer.status, 200, "\(vector.id)")
+                expectEqual(answer.body, content, "\(vector.id)")
             }
         }
     }

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -110,14 +111,14 @@ extension Scenarios {
             let keys = try stand.scenario.imported(60)
             let first = try stand.scenario.serve()
             var (good, bad) = (keys[..<40], keys[40...])
-            #expect(try stand.answers(&good, first) == [200])
-            #expect(try stand.unproven(first) == [401])
+            try expectEqual(stand.answers(&good, first), [200])
+            try expectEqual(stand.unproven(first), [401])
             #expect(try stand.answers(&bad, first, damage: .otherClientData).contains(403))
-            #expect(try first.complaints(of: "the guard of rule orders has fallen: ") == 1)
+            try expectEqual(first.complaints(of: "the guard of rule orders has fallen: "), 1)
             try first.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
-            #expect(try stand.answers(&bad, first, damage: .otherClientData) == [200])
-            #expect(try stand.unproven(first) == [200])
-            #expect(try Metrics(stand.admin)["guard_fallen"] == 1)
+            try expectEqual(stand.answers(&bad, first, damage: .otherClientData), [200])
+            try expectEqual(stand.unproven(first), [200])
+            try expectEqual(Metrics(stand.admin)["guard_fallen"], 1)
             let rule = try stand.rule()
             #expect(rule["mode"] as? String == "observe")
             #expect(rule["source"] as? String == "guard")
@@ -131,14 +132,14 @@ extension Scenarios {
             try expectHook(stand)
             // The dates of the ramp say 100 %, and don't count.
             first.child.signal(SIGHUP)
-            #expect(try first.complaints(of: "generation 2") == 1)
-            #expect(try stand.unproven(first) == [200])
+            try expectEqual(first.complaints(of: "generation 2"), 1)
+            try expectEqual(stand.unproven(first), [200])
             let marks = try stand.marks()
-            #expect(marks.map { $0["kind"] as? String } == ["guard", "reload"])
+            expectEqual(marks.map { $0["kind"] as? String }, ["guard", "reload"])
             let texts = marks.compactMap { $0["text"] as? String }
-            #expect(texts.first?.hasPrefix("orders: ") == true, "\(texts)")
-            #expect(texts.first?.hasSuffix(" → observe (guard)") == true, "\(texts)")
-            #expect(texts.last == "generation 2")
+            expectEqual(texts.first?.hasPrefix("orders: "), true, "\(texts)")
+            expectEqual(texts.first?.hasSuffix(" → observe (guard)"), true, "\(texts)")
+            expectEqual(texts.last, "generation 2")
             try first.crash()
             #expect(
                 try stand.scenario.portcullis("check", stand.config).printed.contains(
@@ -146,14 +147,14 @@ extension Scenarios {
                 )
             )
             let second = try stand.scenario.serve()
-            #expect(try stand.unproven(second) == [200])
-            #expect(try Metrics(stand.admin)["guard_fallen"] == 1)
-            #expect(try stand.rollout("orders", "file", "--yes").status == 0)
-            #expect(try stand.unproven(second) == [401])
-            #expect(try Metrics(stand.admin)["guard_fallen"] == 0)
-            #expect(try stand.marks().map { $0["kind"] as? String } == ["order"])
-            #expect(try stand.answers(&good, second) == [200])
-            #expect(try second.stop() == 0)
+            try expectEqual(stand.unproven(second), [200])
+            try expectEqual(Metrics(stand.admin)["guard_fallen"], 1)
+            try expectEqual(stand.rollout("orders", "file", "--yes").status, 0)
+            try expectEqual(stand.unproven(second), [401])
+            try expectEqual(Metrics(stand.admin)["guard_fallen"], 0)
+            try expectEqual(stand.marks().map { $0["kind"] as? String }, ["order"])
+            try expectEqual(stand.answers(&good, second), [200])
+            try expectEqual(second.stop(), 0)
         }
 
         /// The clients of a provider share few addresses.
@@ -171,13 +172,13 @@ extension Scenarios {
             let gateway = try stand.scenario.serve()
             // Who is refused goes by the address: nobody chooses to be outside by naming a key.
             let answers = try stand.answers(&keys, gateway, damage: .otherClientData)
-            #expect(answers.contains(403) == isAddressWithin)
+            expectEqual(answers.contains(403), isAddressWithin)
             try gateway.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
             let order = try #require(try stand.rule()["order"] as? String)
             let counts = try #require(order.firstMatch(of: /(\d+) of (\d+) installs/))
-            #expect(counts.1 == counts.2)
-            #expect(try stand.unproven(gateway) == [200])
-            #expect(try gateway.stop() == 0)
+            expectEqual(counts.1, counts.2)
+            try expectEqual(stand.unproven(gateway), [200])
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a ramp that a guard has stopped goes on from where it stood`() throws {
@@ -185,13 +186,16 @@ extension Scenarios {
             defer { stand.scenario.end() }
             var keys = try stand.scenario.imported(60)[...]
             let first = try stand.scenario.serve()
-            #expect(try stand.unproven(first) == [401])
+            try expectEqual(stand.unproven(first), [401])
             #expect(try stand.answers(&keys, first, damage: .otherClientData).contains(403))
             try first.waitUntil("the fall", stand.admin) { $0["guard_falls_total"] == 1 }
-            #expect((try stand.rule()["ramp"] as? String)?.hasPrefix("its ramp stands at ") == true)
+            expectEqual(
+                (try stand.rule()["ramp"] as? String)?.hasPrefix("its ramp stands at "),
+                true
+            )
             // An order in between, and a fall behind it, don't end the pause.
-            #expect(try stand.rollout("orders", "1%", "--yes").status == 0)
-            #expect(try first.stop() == 0)
+            try expectEqual(stand.rollout("orders", "1%", "--yes").status, 0)
+            try expectEqual(first.stop(), 0)
             try beginEarlier(stand)
             let check = try stand.scenario.portcullis("check", stand.config).printed
             #expect(check.contains("; its ramp stands at 0% since "))
@@ -199,11 +203,11 @@ extension Scenarios {
             let given = try stand.rollout("orders", "file", "--why", "build 8 is out", "--yes")
             #expect(given.printed.contains(" by key (delayed)"), "\(given.printed)")
             // By its dates, the ramp would refuse this address.
-            #expect(try stand.unproven(second) == [200])
+            try expectEqual(stand.unproven(second), [200])
             try expectDelay(stand)
             try second.crash()
             let third = try stand.scenario.serve()
-            #expect(try stand.unproven(third) == [200])
+            try expectEqual(stand.unproven(third), [200])
             try expectDelay(stand)
             // Other dates in the file are the operator's word, and count as they are written.
             let rules = try String(contentsOfFile: stand.config, encoding: .utf8)
@@ -212,10 +216,10 @@ extension Scenarios {
                 rules.replacing("start: 0%", with: "start: 20%")
             )
             third.child.signal(SIGHUP)
-            #expect(try third.complaints(of: "generation 2") == 1)
-            #expect(try stand.unproven(third) == [401])
+            try expectEqual(third.complaints(of: "generation 2"), 1)
+            try expectEqual(stand.unproven(third), [401])
             #expect(try stand.rule()["source"] as? String == "file")
-            #expect(try third.stop() == 0)
+            try expectEqual(third.stop(), 0)
         }
 
         /// A ramp that is above 67 % today, so that most of the keys count, and a salt by which the
@@ -256,15 +260,15 @@ extension Scenarios {
             let rule = try stand.rule()
             #expect(rule["mode"] as? String == "enforce")
             #expect(rule["source"] as? String == "delayed")
-            #expect((rule["order"] as? String)?.hasSuffix(": build 8 is out") == true)
+            expectEqual((rule["order"] as? String)?.hasSuffix(": build 8 is out"), true)
             let late = "since its guard had stopped it"
-            #expect((rule["ramp"] as? String)?.hasSuffix(late) == true)
+            expectEqual((rule["ramp"] as? String)?.hasSuffix(late), true)
             #expect(try stand.rollout().printed.contains(late))
             #expect(try stand.scenario.portcullis("check", stand.config).printed.contains(late))
             let why = try stand.scenario.portcullis("explain", stand.config, "GET", "/v1/orders")
             #expect(why.printed.contains(late))
             #expect(why.printed.contains("    its file says enforce, 0% on "))
-            #expect(try Metrics(stand.admin)["rollout_orders"] == 1)
+            try expectEqual(Metrics(stand.admin)["rollout_orders"], 1)
         }
 
         /// The hook has got what happened, and its argument as it stands in the file.
@@ -274,8 +278,8 @@ extension Scenarios {
                 text = try? String(contentsOfFile: stand.hookNotes, encoding: .utf8)
                 return text?.hasSuffix("\n") == true
             }
-            #expect(text?.hasPrefix("guard orders it's: ") == true, "\(text ?? "no file")")
-            #expect(text?.hasSuffix(" installs refused at 100%\n") == true)
+            expectEqual(text?.hasPrefix("guard orders it's: "), true, "\(text ?? "no file")")
+            expectEqual(text?.hasSuffix(" installs refused at 100%\n"), true)
         }
 
         @Test func `an attacker without many enrolled keys does not make a rule observe`() throws {
@@ -286,22 +290,22 @@ extension Scenarios {
             let gateway = try stand.scenario.serve()
             // Ways to be refused that anybody has, and a few keys of one's own.
             for _ in 0..<3 {
-                #expect(try stand.answers(&strangers, gateway, damage: .otherClientData) == [401])
-                #expect(try stand.answers(&strangers, gateway, damage: .truncated) == [400])
-                #expect(try stand.unproven(gateway) == [401])
+                try expectEqual(stand.answers(&strangers, gateway, damage: .otherClientData), [401])
+                try expectEqual(stand.answers(&strangers, gateway, damage: .truncated), [400])
+                try expectEqual(stand.unproven(gateway), [401])
                 var own = known.prefix(6)
-                #expect(try stand.answers(&own, gateway, damage: .signature) == [403])
-                #expect(try stand.answers(&own, gateway, damage: .truncated) == [400])
+                try expectEqual(stand.answers(&own, gateway, damage: .signature), [403])
+                try expectEqual(stand.answers(&own, gateway, damage: .truncated), [400])
             }
             known = known.dropFirst(6)
-            #expect(try stand.answers(&known, gateway) == [200])
+            try expectEqual(stand.answers(&known, gateway), [200])
             // What was refused came first, so it has been looked at once this holds.
             try gateway.waitUntil("the counts", stand.admin) { $0["guard_installs"] >= 50 }
             #expect((4..<10).contains(try Metrics(stand.admin)["guard_installs_refused"]))
-            #expect(try Metrics(stand.admin)["guard_falls_total"] == 0)
+            try expectEqual(Metrics(stand.admin)["guard_falls_total"], 0)
             #expect(try stand.rule()["mode"] as? String == "enforce")
-            #expect(try stand.unproven(gateway) == [401])
-            #expect(try gateway.stop() == 0)
+            try expectEqual(stand.unproven(gateway), [401])
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a guard whose order can't be saved falls all the same, and says so`() throws {
@@ -315,10 +319,13 @@ extension Scenarios {
                 withIntermediateDirectories: true
             )
             #expect(try stand.answers(&keys, gateway, damage: .otherClientData).contains(403))
-            #expect(try gateway.complaints(of: "the guard's order holds until the next start") == 1)
-            #expect(try gateway.complaints(of: "/bin/sh: it ended with status 3") == 1)
-            #expect(try stand.unproven(gateway) == [200])
-            #expect(try gateway.stop() == 0)
+            try expectEqual(
+                gateway.complaints(of: "the guard's order holds until the next start"),
+                1
+            )
+            try expectEqual(gateway.complaints(of: "/bin/sh: it ended with status 3"), 1)
+            try expectEqual(stand.unproven(gateway), [200])
+            try expectEqual(gateway.stop(), 0)
         }
     }
 
@@ -330,14 +337,14 @@ extension Scenarios {
 
         @Test func `a hook gets its words and its variables, and nothing else`() {
             let script = #"test "$1$2" = "x y" -a "$A" = b -a -z "$HOME" -a ! -e /proc/self/fd/3"#
-            #expect(run(["/bin/sh", "-c", script, "it", "x", " y"]) == nil)
+            expectEqual(run(["/bin/sh", "-c", script, "it", "x", " y"]), nil)
         }
 
         @Test func `how a hook fails is told`() {
-            #expect(run(["/bin/sh", "-c", "exit 7"]) == "it ended with status 7")
-            #expect(run(["/bin/sh", "-c", "kill -9 $$"]) == "it was ended by signal 9")
+            expectEqual(run(["/bin/sh", "-c", "exit 7"]), "it ended with status 7")
+            expectEqual(run(["/bin/sh", "-c", "kill -9 $$"]), "it was ended by signal 9")
             let absent = run(["/absent/program"])
-            #expect(absent == "it can't be started: No such file or directory")
+            expectEqual(absent, "it can't be started: No such file or directory")
         }
 
         @Test func `a hook runs and is timed while no descriptor is free`() {
@@ -347,16 +354,16 @@ extension Scenarios {
                 hook.openHandle = { _ in -1 }
                 return hook.run()
             }
-            #expect(run("exit 0") == nil)
-            #expect(run("exit 7") == "it ended with status 7")
+            expectEqual(run("exit 0"), nil)
+            expectEqual(run("exit 7"), "it ended with status 7")
             let late = run("tail -f /dev/null & wait", .milliseconds(300))
-            #expect(late == "it took longer than 300ms, and was killed")
+            expectEqual(late, "it took longer than 300ms, and was killed")
         }
 
         @Test func `a hook that goes on for too long is killed with what it has started`() {
             let script = "tail -f /dev/null & wait"
             let fault = run(["/bin/sh", "-c", script], .milliseconds(300))
-            #expect(fault == "it took longer than 300ms, and was killed")
+            expectEqual(fault, "it took longer than 300ms, and was killed")
         }
     }
 }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Encodings
+import Expectations
 import Rules
 import Testing
 
@@ -27,7 +28,7 @@ import Testing
     {
         let bytes = message.bytes
         #expect(bytes.count <= HandoverMessage.bytesMax)
-        #expect(try HandoverMessage(bytes) == message)
+        try expectEqual(HandoverMessage(bytes), message)
         #expect(throws: ByteReader.Fault.self) { try HandoverMessage(bytes + [0]) }
         for count in bytes.indices {
             #expect(throws: ByteReader.Fault.self) { try HandoverMessage(Array(bytes[..<count])) }
@@ -38,14 +39,14 @@ import Testing
                 changed[index] ^= 1 << bit
                 guard let other = try? HandoverMessage(changed) else { continue }
                 #expect(other != message)
-                #expect(other.bytes == changed)
+                expectEqual(other.bytes, changed)
             }
         }
     }
 
     @Test func `a plan of another version is none`() {
         var bytes = HandoverMessage.plan(store: "x", sockets: []).bytes
-        #expect(bytes[1] == HandoverMessage.version)
+        expectEqual(bytes[1], HandoverMessage.version)
         for version in UInt8.min...UInt8.max where version != HandoverMessage.version {
             bytes[1] = version
             #expect(throws: ByteReader.Fault.self) { try HandoverMessage(bytes) }
@@ -78,7 +79,7 @@ import Testing
             orders: [5],
             drained: ["10.0.0.5:8080", ""]
         )
-        #expect(try HandoverState(state.bytes) == state)
+        try expectEqual(HandoverState(state.bytes), state)
         #expect(throws: ByteReader.Fault.self) { try HandoverState(state.bytes + [0]) }
         for count in state.bytes.indices {
             #expect(throws: ByteReader.Fault.self) {
@@ -111,9 +112,9 @@ import Testing
         let agreed = try RolloutOrders(json: Array(text.utf8).span)
         let orders = FleetOrders(version: 3, agreed: agreed)
         try RolloutFile(configuration).save(orders, inForce: agreed, [], holds: true)
-        #expect(try GatewayServer.fleetOrders(orders.json, configuration) == orders)
+        try expectEqual(GatewayServer.fleetOrders(orders.json, configuration), orders)
         // What is in force, without its version.
-        #expect(try GatewayServer.fleetOrders(agreed.json, configuration) == orders)
+        try expectEqual(GatewayServer.fleetOrders(agreed.json, configuration), orders)
         #expect(throws: JSONError.self) {
             try GatewayServer.fleetOrders(RolloutOrders().json, configuration)
         }

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -159,7 +160,7 @@ extension Scenarios {
             defer { scenario.end() }
             let stalled = scenario.path("stalled")
             var bench = try startOnStalledDisk(scenario)
-            #expect(try good(&bench).status == 200)
+            try expectEqual(good(&bench).status, 200)
 
             try scenario.write("stalled", "")
             // Its content is larger than what the rule holds in memory.
@@ -172,7 +173,7 @@ extension Scenarios {
             // From now on it costs not even the wait for one call.
             #expect(try !isAdmitted(&bench))
             let small = try good(&bench, count: 1_000)
-            #expect(small.status == 200)
+            expectEqual(small.status, 200)
 
             try FileManager.default.removeItem(atPath: stalled)
             #expect(try eventually(within: 60) { try isAdmitted(&bench) })
@@ -199,15 +200,15 @@ extension Scenarios {
             let end = ContinuousClock.now + .seconds(3)
             let isServed = try eventually(within: 60) {
                 let small = try good(&bench, count: 1_000)
-                #expect(small.status == 200)
+                expectEqual(small.status, 200)
                 return ContinuousClock.now > end
             }
             #expect(isServed)
             try FileManager.default.removeItem(atPath: scenario.path("unread"))
-            #expect(try socket.readFinalResponse(to: "POST").status == 200)
+            try expectEqual(socket.readFinalResponse(to: "POST").status, 200)
             let seen = bench.origin.seen.filter { $0.count > 1_000 }
-            #expect(seen.map(\.digest) == [SHA256.digest(of: content)])
-            #expect(seen.map(\.isComplete) == [true])
+            expectEqual(seen.map(\.digest), [SHA256.digest(of: content)])
+            expectEqual(seen.map(\.isComplete), [true])
         }
 
         /// Whether content beyond what memory holds is admitted. A client that is refused may see a
@@ -236,9 +237,9 @@ extension Scenarios {
             #expect(line["reason"] as? String == "held-full")
             for socket in sockets { socket.close() }
             try awaitNothingHeld(bench)
-            #expect(try good(&bench).status == 200)
+            try expectEqual(good(&bench).status, 200)
             try awaitNothingHeld(bench)
-            #expect(bench.origin.seen.count == 1)
+            expectEqual(bench.origin.seen.count, 1)
         }
 
         /// Addresses that count as one, and one that doesn't.
@@ -276,12 +277,12 @@ extension Scenarios {
             let line = try bench.gateway.line(about: "/held")
             #expect(line["status"] as? Int == 429)
             #expect(line["reason"] as? String == "address-held")
-            #expect(try good(&bench, from: neighbours.other).status == 200)
+            try expectEqual(good(&bench, from: neighbours.other).status, 200)
             for socket in sockets { socket.close() }
             try awaitNothingHeld(bench)
             // All of it was given back, also of requests that were broken off.
             for address in neighbours.one {
-                #expect(try good(&bench, from: address).status == 200)
+                try expectEqual(good(&bench, from: address).status, 200)
             }
         }
 
@@ -306,7 +307,7 @@ extension Scenarios {
             #expect(line["reason"] as? String == "key-held")
             for socket in sockets { socket.close() }
             try awaitNothingHeld(bench)
-            #expect(try good(&bench, from: "203.0.113.1").status == 200)
+            try expectEqual(good(&bench, from: "203.0.113.1").status, 200)
         }
 
         @Test func `files in memory take no more than memory may`() throws {
@@ -324,13 +325,13 @@ extension Scenarios {
             }
             let metrics = try Metrics(bench.admin)
             #expect((0...Double(2 << 20)).contains(metrics["held_memory_bytes"]))
-            #expect(metrics["held_disk_bytes"] == 0)
+            expectEqual(metrics["held_disk_bytes"], 0)
             #expect(metrics["bodies_spilled_total"] > 0)
             let line = try bench.gateway.line(about: "/held")
             #expect(line["reason"] as? String == "held-full")
             for socket in sockets { socket.close() }
             try awaitNothingHeld(bench)
-            #expect(try good(&bench).status == 200)
+            try expectEqual(good(&bench).status, 200)
         }
 
         @Test func `with a digest in the head a worthless assertion is refused unheld`() throws {
@@ -345,7 +346,7 @@ extension Scenarios {
             try socket.send(HTTPClient.head("POST", "/held", fields) + "\r\n")
             let head = try socket.readHead()
             #expect(head.startLine.hasPrefix("HTTP/1.1 403"))
-            #expect(try Metrics(bench.admin)["bodies_held_total"] == 0)
+            try expectEqual(Metrics(bench.admin)["bodies_held_total"], 0)
         }
 
         /// Files may grow to 512 KiB; behind that, writes fail as on a full disk.
@@ -357,12 +358,12 @@ extension Scenarios {
             var bench = try start(scenario, more: "", within: Self.bounded)
             for _ in 0..<2 {
                 let answer = try good(&bench)
-                #expect(answer.status == 503)
-                #expect(answer.reason == "spill-failed")
+                expectEqual(answer.status, 503)
+                expectEqual(answer.reason, "spill-failed")
             }
             try awaitNothingHeld(bench)
-            #expect(bench.origin.connectionCount == 0)
-            #expect(try good(&bench, count: 400_000).status == 200)
+            expectEqual(bench.origin.connectionCount, 0)
+            try expectEqual(good(&bench, count: 400_000).status, 200)
         }
 
         @Test(arguments: [false, true])
@@ -385,13 +386,13 @@ extension Scenarios {
                     $0["held_disk_bytes"] + $0["held_memory_bytes"] >= 800_000
                 }
             }
-            #expect(try good(&bench, target: "/watched").status == 200)
+            try expectEqual(good(&bench, target: "/watched").status, 200)
             let seen = try bench.origin.seen(1)[0]
             #expect(seen.isComplete && seen.count == 900_000)
-            #expect(seen.digest == SHA256.digest(of: Self.content(900_000)))
-            #expect(seen.head.value("App-Attest-Verdict") == "refuse")
+            expectEqual(seen.digest, SHA256.digest(of: Self.content(900_000)))
+            expectEqual(seen.head.value("App-Attest-Verdict"), "refuse")
             let reason = isDiskFull ? "spill-failed" : "address-held"
-            #expect(seen.head.value("App-Attest-Reason") == reason)
+            expectEqual(seen.head.value("App-Attest-Reason"), reason)
             for socket in sockets { socket.close() }
             try awaitNothingHeld(bench)
         }

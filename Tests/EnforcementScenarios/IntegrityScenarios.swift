@@ -1,4 +1,5 @@
 import AppleStandIn
+import Expectations
 import Foundation
 import LoopbackKit
 import Signatures
@@ -17,21 +18,22 @@ extension Scenarios {
             let phone = try stand.phone()
             for _ in 0..<3 {
                 let answer = try stand.send("marked", phone, stand.token("marked"))
-                #expect(answer.status == 200, "\(answer.text)")
-                #expect(
-                    stand.told == """
-                        met;device="basic device";recognized;licensed;activity=1;\
-                        play-protect=no-issues
-                        """
+                expectEqual(answer.status, 200, "\(answer.text)")
+                expectEqual(
+                    stand.told,
+                    """
+                    met;device="basic device";recognized;licensed;activity=1;\
+                    play-protect=no-issues
+                    """
                 )
             }
             let head = try #require(stand.origin.seen.last).head
-            #expect(head.value("App-Attest-Proof") == "assertion, play")
-            #expect(head.value(IntegrityStand.field) == nil)
+            expectEqual(head.value("App-Attest-Proof"), "assertion, play")
+            expectEqual(head.value(IntegrityStand.field), nil)
             let calls = stand.google.integrityCalls
-            #expect(calls.map(\.isGrant) == [true, false, false, false])
+            expectEqual(calls.map(\.isGrant), [true, false, false, false])
             #expect(calls.allSatisfy { $0.status == 200 })
-            #expect(calls[1].path == "/v1/com.example.shop:decodeIntegrityToken")
+            expectEqual(calls[1].path, "/v1/com.example.shop:decodeIntegrityToken")
             let good = #"proof_verdicts_total{proof="play",verdict="good"} 3"#
             #expect(try stand.metrics().contains(good))
         }
@@ -41,8 +43,8 @@ extension Scenarios {
             defer { stand.end() }
             let phone = try stand.phone(.http1)
             for rule in ["marked", "strict", "local"] {
-                #expect(try stand.send(rule, phone, nil).status == 200)
-                #expect(stand.told == nil)
+                try expectEqual(stand.send(rule, phone, nil).status, 200)
+                expectEqual(stand.told, nil)
             }
             #expect(stand.google.integrityCalls.isEmpty)
         }
@@ -58,23 +60,24 @@ extension Scenarios {
                 (verdict.activity, verdict.playProtect) = ("LEVEL_4", "HIGH_RISK")
                 verdict.isTest = true
             }
-            #expect(try stand.send("marked", phone, poor).status == 200)
-            #expect(
-                stand.told == """
-                    unmet;of="test device recognized licensed activity play-protect";\
-                    device="basic";activity=4;play-protect=high-risk;test
-                    """
+            try expectEqual(stand.send("marked", phone, poor).status, 200)
+            expectEqual(
+                stand.told,
+                """
+                unmet;of="test device recognized licensed activity play-protect";\
+                device="basic";activity=4;play-protect=high-risk;test
+                """
             )
-            #expect(stand.origin.seen.last?.head.value("App-Attest-Proof") == "assertion")
-            #expect(try stand.send("marked", phone, nil).status == 200)
-            #expect(stand.told == "missing")
-            #expect(try stand.send("marked", phone, "a b").status == 200)
-            #expect(stand.told == "malformed")
-            #expect(try stand.send("marked", phone, "unknown").status == 200)
-            #expect(stand.told == "invalid")
+            expectEqual(stand.origin.seen.last?.head.value("App-Attest-Proof"), "assertion")
+            try expectEqual(stand.send("marked", phone, nil).status, 200)
+            expectEqual(stand.told, "missing")
+            try expectEqual(stand.send("marked", phone, "a b").status, 200)
+            expectEqual(stand.told, "malformed")
+            try expectEqual(stand.send("marked", phone, "unknown").status, 200)
+            expectEqual(stand.told, "invalid")
             stand.google.playIntegrity(.status(500))
-            #expect(try stand.send("marked", phone, stand.token("marked")).status == 200)
-            #expect(stand.told == "unavailable")
+            try expectEqual(stand.send("marked", phone, stand.token("marked")).status, 200)
+            expectEqual(stand.told, "unavailable")
             #expect(try stand.metrics().contains("portcullis_integrity_marks_total 5"))
             let report = try stand.report()
             #expect(report.contains("Play Integrity: met 0, unmet 5"), "\(report)")
@@ -106,10 +109,10 @@ extension Scenarios {
                 let answer = try stand.send("strict", phone, stand.token("strict", edit))
                 #expect(answer.status == status && answer.reason == reason, "\(what)")
             }
-            #expect(try stand.send("strict", phone, nil).reason == "proof-missing")
+            try expectEqual(stand.send("strict", phone, nil).reason, "proof-missing")
             #expect(stand.origin.seen.isEmpty)
             let classic = try stand.token("strict") { $0.isClassic = true }
-            #expect(try stand.send("strict", phone, classic).status == 200)
+            try expectEqual(stand.send("strict", phone, classic).status, 200)
         }
 
         @Test func `a token is good once, at Google and here`() throws {
@@ -118,17 +121,17 @@ extension Scenarios {
             let phone = try stand.phone()
             for rule in ["strict", "local"] {
                 let token = try stand.token(rule)
-                #expect(try stand.send(rule, phone, token).status == 200)
+                try expectEqual(stand.send(rule, phone, token).status, 200)
                 let calls = stand.google.integrityCalls.count
                 let again = try stand.send(rule, phone, token)
                 #expect(again.status == 401 && again.reason == "proof-spent")
-                #expect(stand.google.integrityCalls.count == calls)
+                expectEqual(stand.google.integrityCalls.count, calls)
             }
             // Another spelling of a token that Google reads alike.
             let verdict = IntegrityStand.verdict("strict")
             for (spelling, status) in [("one", 200), ("two", 401)] {
                 stand.google.addIntegrity(spelling, verdict)
-                #expect(try stand.send("strict", phone, spelling).status == status)
+                try expectEqual(stand.send("strict", phone, spelling).status, status)
             }
         }
 
@@ -137,7 +140,7 @@ extension Scenarios {
             defer { stand.end() }
             let phone = try stand.phone()
             let good = try stand.token("local")
-            #expect(try stand.send("local", phone, good).status == 200)
+            try expectEqual(stand.send("local", phone, good).status, 200)
             let other = StandInPlayConsole()
             let payload = IntegrityStand.verdict("local").json
             let faults = try [
@@ -153,7 +156,7 @@ extension Scenarios {
                 (good.replacing(".", with: ""), "proof-malformed"),
             ]
             for (token, reason) in faults {
-                #expect(try stand.send("local", phone, token).reason == reason)
+                try expectEqual(stand.send("local", phone, token).reason, reason)
             }
             #expect(stand.google.integrityCalls.isEmpty)
         }
@@ -180,8 +183,8 @@ extension Scenarios {
                     let before = stand.google.integrityCalls.count
                     stand.google.playNextIntegrity(play)
                     let answer = try stand.send(rule, phone, stand.token(rule))
-                    #expect(answer.status == status, "\(play) \(answer.text)")
-                    #expect(stand.google.integrityCalls.count == before + 1, "\(play)")
+                    expectEqual(answer.status, status, "\(play) \(answer.text)")
+                    expectEqual(stand.google.integrityCalls.count, before + 1, "\(play)")
                 }
             }
         }
@@ -191,33 +194,33 @@ extension Scenarios {
             let stand = try IntegrityStand()
             defer { stand.end() }
             let phone = try stand.phone()
-            #expect(try stand.send("lenient", phone, stand.token("lenient")).status == 200)
+            try expectEqual(stand.send("lenient", phone, stand.token("lenient")).status, 200)
             for status in [400, 403, 413, 422] {
                 stand.google.playNextIntegrity(.status(status))
                 let answer = try stand.send("lenient", phone, stand.token("lenient"))
-                #expect(answer.reason == "proof-invalid", "\(status)")
+                expectEqual(answer.reason, "proof-invalid", "\(status)")
             }
             let long = String(repeating: "n", count: 500)
             let bound = try stand.token("lenient") { $0.hash = long }
-            #expect(try stand.send("lenient", phone, bound).reason == "proof-refused")
-            #expect(stand.origin.seen.count == 1)
+            try expectEqual(stand.send("lenient", phone, bound).reason, "proof-refused")
+            expectEqual(stand.origin.seen.count, 1)
         }
 
         @Test func `an access token is renewed before its end, and when it is refused`() throws {
             let stand = try IntegrityStand()
             defer { stand.end() }
             let phone = try stand.phone()
-            #expect(try stand.send("strict", phone, stand.token("strict")).status == 200)
+            try expectEqual(stand.send("strict", phone, stand.token("strict")).status, 200)
             stand.google.refuseAccessTokens()
-            #expect(try stand.send("strict", phone, stand.token("strict")).status == 200)
+            try expectEqual(stand.send("strict", phone, stand.token("strict")).status, 200)
             let statuses = stand.google.integrityCalls.map { ($0.isGrant, $0.status) }
-            #expect(statuses.map(\.0) == [true, false, false, true, false])
-            #expect(statuses.map(\.1) == [200, 200, 401, 200, 200])
+            expectEqual(statuses.map(\.0), [true, false, false, true, false])
+            expectEqual(statuses.map(\.1), [200, 200, 401, 200, 200])
             // An account that is not known any more.
             stand.google.refuseAccessTokens()
             stand.google.add(try StandInAccount(tokenURL: stand.google.grantURL))
             let answer = try stand.send("strict", phone, stand.token("strict"))
-            #expect(answer.reason == "proof-unavailable")
+            expectEqual(answer.reason, "proof-unavailable")
             let refused = #"proof_verdicts_total{proof="play",verdict="account-refused"} 1"#
             #expect(try stand.metrics().contains(refused))
         }
@@ -251,15 +254,15 @@ extension Scenarios {
                 }
             }
             // The challenge stays good, so that the app need not make another key.
-            #expect(try enrol(nil).reason == "proof-missing")
-            #expect(try enrol(token { $0.hash = "b3RoZXI" }).reason == "proof-refused")
-            #expect(try enrol(token { $0.device = [] }).reason == "proof-refused")
+            try expectEqual(enrol(nil).reason, "proof-missing")
+            try expectEqual(enrol(token { $0.hash = "b3RoZXI" }).reason, "proof-refused")
+            try expectEqual(enrol(token { $0.device = [] }).reason, "proof-refused")
             stand.google.playNextIntegrity(.status(500))
-            #expect(try enrol(token()).reason == "proof-unavailable")
-            #expect(try enrol(token()).status == 201)
+            try expectEqual(enrol(token()).reason, "proof-unavailable")
+            try expectEqual(enrol(token()).status, 201)
             // An iPhone enrols as ever.
             let other = IntegrityStand.device(.http1).makeKey()
-            #expect(try stand.server.enrol(other, stand.client).status == 201)
+            try expectEqual(stand.server.enrol(other, stand.client).status, 201)
         }
 
         @Test func `an app that marks enrols every phone`() throws {
@@ -281,7 +284,7 @@ extension Scenarios {
             #expect(denied.contains("does not read tokens of com.example.shop"), "\(denied)")
             stand.google.add(try StandInAccount(tokenURL: stand.google.grantURL))
             let ill = try stand.scenario.portcullis(doctor)
-            #expect(ill.status == 1)
+            expectEqual(ill.status, 1)
             #expect(ill.printed.contains("play: Play Integrity can't be asked: account-refused"))
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import Gateway
@@ -6,17 +7,17 @@ import Testing
 @Suite struct KeptFilesTests {
     @Test func `the first folder of the variable is taken where it is an absolute one`() {
         func folder(_ value: String) -> String? { KeptFiles.folder(["STATE_DIRECTORY": value]) }
-        #expect(KeptFiles.folder([:]) == nil)
-        #expect(folder("/var/lib/portcullis") == "/var/lib/portcullis")
-        #expect(folder("/var/lib/a:/var/lib/b") == "/var/lib/a")
-        #expect(folder("") == nil)
-        #expect(folder("state") == nil)
+        expectEqual(KeptFiles.folder([:]), nil)
+        expectEqual(folder("/var/lib/portcullis"), "/var/lib/portcullis")
+        expectEqual(folder("/var/lib/a:/var/lib/b"), "/var/lib/a")
+        expectEqual(folder(""), nil)
+        expectEqual(folder("state"), nil)
     }
 
     @Test func `the files have the name of the configuration's file in that folder`() {
         let file = "/etc/portcullis/portcullis.yaml"
-        #expect(KeptFiles.path(file, in: nil) == file)
-        #expect(KeptFiles.path(file, in: "/var/lib/a") == "/var/lib/a/portcullis.yaml")
-        #expect(KeptFiles.path("one.yaml", in: "/var/lib/a") == "/var/lib/a/one.yaml")
+        expectEqual(KeptFiles.path(file, in: nil), file)
+        expectEqual(KeptFiles.path(file, in: "/var/lib/a"), "/var/lib/a/portcullis.yaml")
+        expectEqual(KeptFiles.path("one.yaml", in: "/var/lib/a"), "/var/lib/a/one.yaml")
     }
 }

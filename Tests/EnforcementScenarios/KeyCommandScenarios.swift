@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -31,31 +32,34 @@ extension Scenarios {
                 )
             }
             let early = key.get(Self.request.target)
-            #expect(try client.send(raw: early).status == 200)
-            #expect(try keys("revoke", "--why", "reported stolen", id).status == 0)
-            #expect(try send(client, &key).reason == "key-revoked")
-            #expect(try keys("restore", "--why", "found again", id).printed == "\(id) restored\n")
-            #expect(try send(client, &key).status == 200)
-            #expect(try client.send(raw: early).reason == "counter-replayed")
-            #expect(try keys("restore", id).printed == "\(id) is not revoked\n")
-            #expect(try keys("delete", id).printed == "\(id) deleted\n")
-            #expect(try send(client, &key).reason == "key-unknown")
+            try expectEqual(client.send(raw: early).status, 200)
+            try expectEqual(keys("revoke", "--why", "reported stolen", id).status, 0)
+            try expectEqual(send(client, &key).reason, "key-revoked")
+            try expectEqual(keys("restore", "--why", "found again", id).printed, "\(id) restored\n")
+            try expectEqual(send(client, &key).status, 200)
+            try expectEqual(client.send(raw: early).reason, "counter-replayed")
+            try expectEqual(keys("restore", id).printed, "\(id) is not revoked\n")
+            try expectEqual(keys("delete", id).printed, "\(id) deleted\n")
+            try expectEqual(send(client, &key).reason, "key-unknown")
             #expect(try keys("delete", id).printed.hasPrefix("\(id) was deleted at "))
-            #expect(try keys("restore", id).status == 1)
-            #expect(try gateway.enrol(key, gateway.client()).reason == "key-revoked")
+            try expectEqual(keys("restore", id).status, 1)
+            try expectEqual(gateway.enrol(key, gateway.client()).reason, "key-revoked")
             let history = try keys("history", id).printed.split(separator: "\n").map {
                 $0.split(separator: "\t").map(String.init)
             }
-            #expect(history.map { $0[1] } == ["deleted", "restored", "revoked"])
-            #expect(history.map { $0[4] } == ["-", "found again", "reported stolen"])
+            expectEqual(history.map { $0[1] }, ["deleted", "restored", "revoked"])
+            expectEqual(history.map { $0[4] }, ["-", "found again", "reported stolen"])
             #expect(history.allSatisfy { $0[2] == id && $0[3].contains("uid \(getuid())") })
-            #expect(try keys("delete").status == 2)
-            #expect(try keys("delete", "--unused", "29d").status == 2)
-            #expect(try keys("delete", "--unused", "30d").printed == "0 deleted, unused for 30d\n")
-            #expect(try keys("revoke", "--why", "two\nlines", id).status == 2)
+            try expectEqual(keys("delete").status, 2)
+            try expectEqual(keys("delete", "--unused", "29d").status, 2)
+            try expectEqual(
+                keys("delete", "--unused", "30d").printed,
+                "0 deleted, unused for 30d\n"
+            )
+            try expectEqual(keys("revoke", "--why", "two\nlines", id).status, 2)
             // Also behind the next start.
             try gateway.crash()
-            #expect(try send(try scenario.serve().client(), &key).reason == "key-unknown")
+            try expectEqual(send(try scenario.serve().client(), &key).reason, "key-unknown")
         }
 
         @Test func `keys that were not used for long are deleted by the gateway, and audited`()
@@ -79,16 +83,16 @@ extension Scenarios {
             let imported = try scenario.portcullis(
                 ["keys", "import", "--config", config, scenario.path("keys.jsonl")]
             )
-            #expect(imported.status == 0, "\(imported)")
+            expectEqual(imported.status, 0, "\(imported)")
             let gateway = try scenario.serve()
             let (admin, client) = (try gateway.adminClient(), gateway.client())
             try gateway.waitUntil("an expiry", admin) { $0["keys_expired_total"] == 1 }
-            #expect(try send(client, &keys[0]).reason == "key-unknown")
-            #expect(try send(client, &keys[1]).status == 200)
+            try expectEqual(send(client, &keys[0]).reason, "key-unknown")
+            try expectEqual(send(client, &keys[1]).status, 200)
             let history = try scenario.portcullis("keys", "history", "--config", config).printed
             #expect(history.contains("expired"))
             #expect(history.contains("store.expire_unused"))
-            #expect(try gateway.complaints(of: "not used for 30 days: 1") == 1)
+            try expectEqual(gateway.complaints(of: "not used for 30 days: 1"), 1)
         }
 
         @Test func `a key is refused from the moment in which revoke has returned`() throws {
@@ -103,38 +107,38 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             for number in keys.indices {
                 let client = clients[number % clients.count]
-                #expect(try send(client, &keys[number]).status == 200)
+                try expectEqual(send(client, &keys[number]).status, 200)
                 let id = keys[number].keyID.base64
                 let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
-                #expect(revoked.status == 0)
-                #expect(revoked.printed == "\(id) revoked\n")
+                expectEqual(revoked.status, 0)
+                expectEqual(revoked.printed, "\(id) revoked\n")
                 for client in clients {
                     let answer = try send(client, &keys[number])
-                    #expect(answer.status == 403)
-                    #expect(answer.reason == "key-revoked")
+                    expectEqual(answer.status, 403)
+                    expectEqual(answer.reason, "key-revoked")
                 }
             }
-            #expect(origin.seen.count == keys.count)
+            expectEqual(origin.seen.count, keys.count)
 
             let id = keys[0].keyID.base64
             let again = try scenario.portcullis("keys", "revoke", "--config", config, id)
-            #expect(again.status == 0)
+            expectEqual(again.status, 0)
             #expect(again.printed.hasPrefix("\(id) was revoked at "))
             let stranger = Scenario.device.makeKey().keyID.base64
             let unknown = try scenario.portcullis("keys", "revoke", "--config", config, stranger)
-            #expect(unknown.status == 1)
+            expectEqual(unknown.status, 1)
             #expect(unknown.complained.hasSuffix("\(stranger) is not stored\n"))
             let wrong = try scenario.portcullis("keys", "revoke", "--config", config, "AAAA")
-            #expect(wrong.status == 2)
+            expectEqual(wrong.status, 2)
 
             // It stays so over a crash.
             try gateway.crash()
             let next = try scenario.serve()
-            #expect(try send(next.client(), &keys[0]).reason == "key-revoked")
+            try expectEqual(send(next.client(), &keys[0]).reason, "key-revoked")
             // And by no new enrolment.
             let enrolled = try next.enrol(keys[0], next.client())
-            #expect(enrolled.status == 403)
-            #expect(enrolled.reason == "key-revoked")
+            expectEqual(enrolled.status, 403)
+            expectEqual(enrolled.reason, "key-revoked")
         }
 
         @Test func `keys imported beside a running gateway are known at once`() throws {
@@ -145,10 +149,10 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let client = gateway.client()
             var stranger = Scenario.device.makeKey()
-            #expect(try send(client, &stranger).reason == "key-unknown")
+            try expectEqual(send(client, &stranger).reason, "key-unknown")
             var keys = try scenario.imported(3)
             for number in keys.indices {
-                #expect(try send(client, &keys[number]).status == 200)
+                try expectEqual(send(client, &keys[number]).status, 200)
             }
         }
 
@@ -158,23 +162,27 @@ extension Scenarios {
             try scenario.configure(try scenario.origin(), rules: Self.rules)
             var keys = try scenario.imported(1)
             let gateway = try scenario.serve()
-            #expect(try gateway.client().send(raw: keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(gateway.client().send(raw: keys[0].get("/v1/bare")).status, 200)
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
             let config = scenario.path("portcullis.yaml")
-            #expect(try scenario.portcullis("keys", "list", "--config", config).status == 0)
+            try expectEqual(scenario.portcullis("keys", "list", "--config", config).status, 0)
             // The gateway looks at its files when it commits: the first request may still pass.
             for _ in 0..<3 {
                 let answer = try gateway.client().send(raw: keys[0].get("/v1/bare"))
-                #expect(answer.status == 200, "\(answer.reason)")
+                expectEqual(answer.status, 200, "\(answer.reason)")
             }
-            #expect(
-                try scenario.portcullis("keys", "revoke", "--config", config, keys[0].keyID.base64)
-                    .status == 0
+            try expectEqual(
+                scenario.portcullis("keys", "revoke", "--config", config, keys[0].keyID.base64)
+                    .status,
+                0
             )
-            #expect(try gateway.client().send(raw: keys[0].get("/v1/bare")).reason == "key-revoked")
+            try expectEqual(
+                gateway.client().send(raw: keys[0].get("/v1/bare")).reason,
+                "key-revoked"
+            )
         }
 
         @Test func `revoke takes the short name that the log shows`() throws {
@@ -185,22 +193,22 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try send(client, &keys[0]).status == 200)
+            try expectEqual(send(client, &keys[0]).status, 200)
             let name = try #require(try gateway.line(about: Self.request.target)["key"] as? String)
             let config = scenario.path("portcullis.yaml")
             let revoked = try scenario.portcullis("keys", "revoke", "--config", config, name)
-            #expect(revoked.status == 0, "\(revoked)")
-            #expect(revoked.printed == "\(keys[0].keyID.base64) revoked\n")
-            #expect(try send(client, &keys[0]).reason == "key-revoked")
-            #expect(try send(client, &keys[1]).status == 200)
+            expectEqual(revoked.status, 0, "\(revoked)")
+            expectEqual(revoked.printed, "\(keys[0].keyID.base64) revoked\n")
+            try expectEqual(send(client, &keys[0]).reason, "key-revoked")
+            try expectEqual(send(client, &keys[1]).status, 200)
 
             let stranger = "000000000000"
             let absent = try scenario.portcullis("keys", "revoke", "--config", config, stranger)
-            #expect(absent.status == 1)
+            expectEqual(absent.status, 1)
             #expect(absent.complained.contains("\(stranger) is not stored"))
             for wrong in ["AAAA", "abc", "0123456789abc", name.uppercased() + "G"] {
                 let refused = try scenario.portcullis("keys", "revoke", "--config", config, wrong)
-                #expect(refused.status == 2)
+                expectEqual(refused.status, 2)
                 #expect(refused.complained.contains("short name that the log shows"), "\(refused)")
             }
         }
@@ -212,7 +220,7 @@ extension Scenarios {
             try scenario.configure(origin, rules: Self.rules)
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
-            #expect(try gateway.client().send(raw: keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(gateway.client().send(raw: keys[0].get("/v1/bare")).status, 200)
             let name = try #require(try gateway.line(about: "/v1/bare")["key"] as? String)
             let config = scenario.path("portcullis.yaml")
             let request = ["explain", config, "GET", "/v1/bare"]
@@ -223,12 +231,12 @@ extension Scenarios {
 
             let id = keys[0].keyID.base64
             let active = try explain("--key", name)
-            #expect(active.status == 0, "\(active)")
+            expectEqual(active.status, 0, "\(active)")
             #expect(active.printed.contains("  key \(name) (\(id)): active\n"), "\(active)")
             #expect(active.printed.contains(", test, imported, "), "\(active)")
             // The same of a key that the request names, and the same place in the rollout.
             let named = try explain("-H", "app-attest-key-id: \(id)")
-            #expect(named.printed == active.printed)
+            expectEqual(named.printed, active.printed)
 
             _ = try scenario.portcullis("keys", "revoke", "--config", config, name)
             let revoked = try explain("--key", name)
@@ -242,9 +250,9 @@ extension Scenarios {
             #expect(unknown.printed.contains("): not stored\n"), "\(unknown)")
             #expect(unknown.printed.contains("the rule's verdict: refuse key-unknown\n"))
             let absent = try explain("--key", stranger.logName)
-            #expect(absent.status == 1)
+            expectEqual(absent.status, 1)
             #expect(absent.complained.contains("\(stranger.logName) is not stored"), "\(absent)")
-            #expect(try explain("--key", "AAAA").status == 2)
+            try expectEqual(explain("--key", "AAAA").status, 2)
         }
 
         @Test func `a copy into a configuration without a store is refused, its rehearsal too`()
@@ -287,10 +295,10 @@ extension Scenarios {
                 """
             )
             let short = try scenario.portcullis("explain", file, "GET", "/", "--key", key.logName)
-            #expect(short.status == 1)
+            expectEqual(short.status, 1)
             #expect(short.complained.contains("\(file) names no store"), "\(short)")
             let whole = try scenario.portcullis("explain", file, "GET", "/", "--key", key.base64)
-            #expect(whole.status == 0)
+            expectEqual(whole.status, 0)
             #expect(
                 whole.printed.contains("not looked up, since \(file) names no store"),
                 "\(whole)"
@@ -306,7 +314,7 @@ extension Scenarios {
                 "--key",
                 key.base64
             )
-            #expect(missing.status == 0)
+            expectEqual(missing.status, 0)
             #expect(missing.printed.contains("there is no such file"), "\(missing)")
         }
 
@@ -321,7 +329,7 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             for command in ["revoke", "show"] {
                 let result = try scenario.portcullis("keys", command, "--config", config, name)
-                #expect(result.status == 1)
+                expectEqual(result.status, 1)
                 #expect(result.printed.isEmpty)
                 #expect(result.complained.contains("may be any of \(twins.count) keys"))
                 for twin in twins { #expect(result.complained.contains(twin.keyID.base64)) }
@@ -351,19 +359,19 @@ extension Scenarios {
             try scenario.configure(try scenario.origin(), rules: Self.rules)
             let gateway = try scenario.serve()
             let admin = try gateway.adminClient()
-            #expect(try Metrics(admin)["keys"] == 0)
+            try expectEqual(Metrics(admin)["keys"], 0)
             // Nothing is looked up between a command and the page.
             let keys = try scenario.imported(5)
-            #expect(try Metrics(admin)["keys"] == 5)
+            try expectEqual(Metrics(admin)["keys"], 5)
             let config = scenario.path("portcullis.yaml")
             for key in keys.prefix(2) {
                 let id = key.keyID.base64
                 let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
-                #expect(revoked.status == 0)
+                expectEqual(revoked.status, 0)
             }
             let metrics = try Metrics(admin)
-            #expect(metrics["keys"] == 5)
-            #expect(metrics["keys_revoked"] == 2)
+            expectEqual(metrics["keys"], 5)
+            expectEqual(metrics["keys_revoked"], 2)
         }
 
         @Test func `list, show, export and import agree`() throws {
@@ -375,20 +383,20 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             let gateway = try scenario.serve()
             for _ in 0..<3 {
-                #expect(try send(gateway.client(), &keys[0]).status == 200)
+                try expectEqual(send(gateway.client(), &keys[0]).status, 200)
             }
             let revoked = keys[1].keyID.base64
             _ = try scenario.portcullis("keys", "revoke", "--config", config, revoked)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
 
             let list = try scenario.portcullis("keys", "list", "--config", config)
-            #expect(list.status == 0)
+            expectEqual(list.status, 0)
             let rows = list.printed.split(separator: "\n").map { $0.split(separator: "\t") }
-            #expect(Set(rows.map { String($0[0]) }) == Set(keys.map(\.keyID.base64)))
+            expectEqual(Set(rows.map { String($0[0]) }), Set(keys.map(\.keyID.base64)))
             let first = try #require(rows.first { $0[0] == keys[0].keyID.base64 })
-            #expect(first[1...4] == [Scenario.appID[...], "test", "active", "3"])
+            expectEqual(first[1...4], [Scenario.appID[...], "test", "active", "3"])
             #expect(first[5] != "never")
-            #expect(rows.filter { $0[3] == "revoked" }.map { String($0[0]) } == [revoked])
+            expectEqual(rows.filter { $0[3] == "revoked" }.map { String($0[0]) }, [revoked])
             let filtered = try scenario.portcullis(
                 "keys",
                 "list",
@@ -397,11 +405,11 @@ extension Scenarios {
                 "--status",
                 "revoked"
             )
-            #expect(filtered.printed.split(separator: "\n").count == 1)
+            expectEqual(filtered.printed.split(separator: "\n").count, 1)
 
             let id = keys[0].keyID.base64
             let shown = try scenario.portcullis("keys", "show", "--json", "--config", config, id)
-            #expect(shown.status == 0)
+            expectEqual(shown.status, 0)
             #expect(shown.printed.contains(#""counter":3"#))
             let short = try scenario.portcullis(
                 "keys",
@@ -411,7 +419,7 @@ extension Scenarios {
                 config,
                 keys[0].keyID.logName
             )
-            #expect(short.printed == shown.printed)
+            expectEqual(short.printed, shown.printed)
             let absent = try scenario.portcullis(
                 "keys",
                 "show",
@@ -419,7 +427,7 @@ extension Scenarios {
                 config,
                 Scenario.device.makeKey().keyID.base64
             )
-            #expect(absent.status == 1)
+            expectEqual(absent.status, 1)
             let forPeople = try scenario.portcullis("keys", "show", "--config", config, id)
             let lines = forPeople.printed.split(separator: "\n")
             #expect(lines.count > 8)
@@ -437,7 +445,7 @@ extension Scenarios {
             var keys = keys
             let config = scenario.path("portcullis.yaml")
             let exported = try scenario.portcullis("keys", "export", "--config", config)
-            #expect(exported.printed.split(separator: "\n").count == 5)
+            expectEqual(exported.printed.split(separator: "\n").count, 5)
             #expect(exported.printed.contains(shown))
             try scenario.write("exported.jsonl", exported.printed)
             let text = try String(contentsOfFile: config, encoding: .utf8)
@@ -450,18 +458,16 @@ extension Scenarios {
                 other,
                 scenario.path("exported.jsonl")
             )
-            #expect(imported.printed == "imported: 5, stored already: 0\n")
+            expectEqual(imported.printed, "imported: 5, stored already: 0\n")
             let again = try scenario.portcullis("keys", "export", "--config", other)
-            #expect(again.printed == exported.printed)
+            expectEqual(again.printed, exported.printed)
 
             // What was used in one place is used in the other.
             let second = try scenario.serve("other.yaml")
             keys[0].counter = .zero
-            #expect(
-                try send(second.client(), &keys[0]).reason == "counter-replayed"
-            )
-            #expect(try send(second.client(), &keys[1]).reason == "key-revoked")
-            #expect(try send(second.client(), &keys[2]).status == 200)
+            try expectEqual(send(second.client(), &keys[0]).reason, "counter-replayed")
+            try expectEqual(send(second.client(), &keys[1]).reason, "key-revoked")
+            try expectEqual(send(second.client(), &keys[2]).status, 200)
         }
 
         @Test func `an import with one bad line imports nothing, unless that is asked for`() throws
@@ -476,10 +482,10 @@ extension Scenarios {
             try scenario.write("bad.jsonl", lines.joined(separator: "\n"))
             let file = scenario.path("bad.jsonl")
             let refused = try scenario.portcullis("keys", "import", "--config", config, file)
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains("bad.jsonl: line 2"), "\(refused)")
             #expect(refused.complained.contains("line 3"))
-            #expect(try scenario.portcullis("keys", "list", "--config", config).printed == "")
+            try expectEqual(scenario.portcullis("keys", "list", "--config", config).printed, "")
             let some = try scenario.portcullis(
                 "keys",
                 "import",
@@ -488,7 +494,7 @@ extension Scenarios {
                 config,
                 file
             )
-            #expect(some.printed == "imported: 1, stored already: 0\n")
+            expectEqual(some.printed, "imported: 1, stored already: 0\n")
         }
 
         @Test func `a second gateway on the same store refuses to start and says why`() throws {
@@ -496,12 +502,12 @@ extension Scenarios {
             defer { scenario.end() }
             var (gateway, _, key) = try scenario.start(rules: Self.rules)
             let second = try scenario.portcullis("serve", scenario.path("portcullis.yaml"))
-            #expect(second.status == 1)
+            expectEqual(second.status, 1)
             #expect(second.complained.contains("portcullis.db"))
             let holder = "(process \(gateway.child.identifier)), a gateway of this configuration"
             #expect(second.complained.contains(holder), "\(second)")
             #expect(!second.complained.contains("listening"))
-            #expect(try send(gateway.client(), &key).status == 200)
+            try expectEqual(send(gateway.client(), &key).status, 200)
         }
     }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import GRDB
 import LoopbackKit
@@ -68,7 +69,7 @@ extension Scenarios {
                 gateway.child.signal(SIGWINCH)
                 let outcome = try load.run(against: gateway, until: nil) {
                     let status = try gateway.child.waitForEnd()
-                    #expect(status == -SIGKILL)
+                    expectEqual(status, -SIGKILL)
                 }
                 #expect(gateway.child.complained.contains("ended at \(place)"))
                 return outcome
@@ -114,14 +115,14 @@ extension Scenarios {
             }
             past.admitted += past.unanswered
             past.unanswered = []
-            #expect(faults.texts == [])
+            expectEqual(faults.texts, [])
         }
 
         /// What the database holds while nobody runs on it.
         private func examine(_ scenario: Scenario, _ load: Load, _ past: inout Past) throws {
             let database = try DatabaseQueue(path: scenario.path("portcullis.db"))
             let check = try database.read { try String.fetchAll($0, sql: "PRAGMA integrity_check") }
-            #expect(check == ["ok"])
+            expectEqual(check, ["ok"])
             try database.close()
             let export = try scenario.portcullis(
                 "keys",
@@ -129,7 +130,7 @@ extension Scenarios {
                 "--config",
                 scenario.path("portcullis.yaml")
             )
-            #expect(export.status == 0, "\(export.complained)")
+            expectEqual(export.status, 0, "\(export.complained)")
             var counters: [String: Int] = [:]
             for line in export.printed.split(separator: "\n") {
                 let row = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -177,10 +178,10 @@ extension Scenarios {
             }
             let last = try scenario.serve()
             try replay(&past, last, seen: origin.seen.map(\.target), all: true)
-            #expect(try last.stop() == 0)
+            try expectEqual(last.stop(), 0)
             #expect(!load.enrolled.isEmpty)
             let targets = origin.seen.map(\.target)
-            #expect(Set(targets).count == targets.count)
+            expectEqual(Set(targets).count, targets.count)
             #expect(targets.count >= Self.cycles)
         }
     }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -152,7 +153,7 @@ extension Scenarios {
                 }
                 opened = true
                 gate.open.signal()
-                #expect(try first.value().status == 200)
+                try expectEqual(first.value().status, 200)
                 return try answers.map { try $0.value() }
             }
         }
@@ -176,20 +177,20 @@ extension Scenarios {
                 site.request("/v1/lenient/6", 6),
                 site.request("/v1/bare/7", 7),
             ])
-            #expect(answers.map(\.status) == [200, 401, 403, 401, 401, 503, 200])
+            expectEqual(answers.map(\.status), [200, 401, 403, 401, 401, 503, 200])
             let reasons = [
                 "", "counter-replayed", "key-revoked", "challenge-spent", "key-unknown",
                 "challenges-exhausted", "",
             ]
-            #expect(answers.map(\.reason) == reasons)
+            expectEqual(answers.map(\.reason), reasons)
             // The next step of the table goes with it.
-            #expect(answers[1].value("WWW-Authenticate")?.contains("challenge=") == true)
-            #expect(site.journal.batches.last?.uses.count == answers.count)
+            expectEqual(answers[1].value("WWW-Authenticate")?.contains("challenge="), true)
+            expectEqual(site.journal.batches.last?.uses.count, answers.count)
             let seen = try site.origin.seen(3).map(\.target)
-            #expect(Set(seen) == ["/v1/bare/before", "/v1/bare/1", "/v1/bare/7"])
+            expectEqual(Set(seen), ["/v1/bare/before", "/v1/bare/1", "/v1/bare/7"])
             let metrics = try Metrics(site.admin)
-            #expect(metrics["commits_pending"] == 0)
-            #expect(metrics["store_degraded"] == 0)
+            expectEqual(metrics["commits_pending"], 0)
+            expectEqual(metrics["store_degraded"], 0)
         }
 
         @Test func `an assertion that is sent twice at once is admitted once`() throws {
@@ -197,8 +198,8 @@ extension Scenarios {
             defer { site.end() }
             let raw = site.request("/v1/bare/1", 1)
             let answers = try site.decideTogether([raw, raw, raw])
-            #expect(answers.map(\.status).sorted() == [200, 401, 401])
-            #expect(try site.gateway.client().send(raw: raw).reason == "counter-replayed")
+            expectEqual(answers.map(\.status).sorted(), [200, 401, 401])
+            try expectEqual(site.gateway.client().send(raw: raw).reason, "counter-replayed")
         }
 
         @Test func `a key that another gateway has enrolled is good here with its first request`()
@@ -209,20 +210,20 @@ extension Scenarios {
             let client = site.gateway.client()
             let (reader, writer) = (try site.enrolElsewhere(), try site.enrolElsewhere())
             let opener = try site.enrolElsewhere()
-            #expect(try client.send(raw: site.request("/v1/bare/1", reader)).status == 200)
-            #expect(try client.send(raw: site.upload(writer)).status == 200)
-            #expect(try client.send(raw: try site.opening(opener)).status == 201)
-            #expect(try site.origin.seen(2).last?.digest == SHA256.digest(of: [7, 8]))
-            #expect(site.journal.batches.map(\.lookUps.count).reduce(0, +) == 3)
+            try expectEqual(client.send(raw: site.request("/v1/bare/1", reader)).status, 200)
+            try expectEqual(client.send(raw: site.upload(writer)).status, 200)
+            try expectEqual(client.send(raw: try site.opening(opener)).status, 201)
+            try expectEqual(site.origin.seen(2).last?.digest, SHA256.digest(of: [7, 8]))
+            expectEqual(site.journal.batches.map(\.lookUps.count).reduce(0, +), 3)
             // A key that nobody has enrolled is asked for once in a moment, and stays unknown.
             var stranger = Scenario.device.makeKey()
             for _ in 0..<2 {
                 let answer = try client.send(raw: stranger.get("/v1/bare/2"))
-                #expect(answer.status == 401)
-                #expect(answer.reason == "key-unknown")
+                expectEqual(answer.status, 401)
+                expectEqual(answer.reason, "key-unknown")
             }
             let asked = site.journal.batches.flatMap(\.lookUps).filter { $0 == stranger.keyID }
-            #expect(asked.count == 1)
+            expectEqual(asked.count, 1)
         }
 
         @Test func `while the store can't be asked for a key, nobody is told that it is unknown`()
@@ -234,17 +235,17 @@ extension Scenarios {
             site.journal.fail(.before(JournalError(.unusable, "test")))
             let client = site.gateway.client()
             let refused = try client.send(raw: site.request("/v1/bare/1", key))
-            #expect(refused.status == 503)
-            #expect(refused.reason == "store-unavailable")
+            expectEqual(refused.status, 503)
+            expectEqual(refused.reason, "store-unavailable")
             // A request that is only observed goes on, with all that its origin is to get.
-            #expect(try client.send(raw: site.request("/v1/watched/1", key)).status == 200)
+            try expectEqual(client.send(raw: site.request("/v1/watched/1", key)).status, 200)
             let head = try #require(try site.origin.seen(1).last?.head)
-            #expect(head.all("App-Attest-Verdict") == ["error"])
+            expectEqual(head.all("App-Attest-Verdict"), ["error"])
             site.journal.fail(nil)
             let gate = site.journal.holdUp()
-            #expect(try client.send(raw: site.request("/v1/bare/2", key)).status == 503)
+            try expectEqual(client.send(raw: site.request("/v1/bare/2", key)).status, 503)
             gate.open.signal()
-            #expect(try client.send(raw: site.request("/v1/bare/3", key)).status == 200)
+            try expectEqual(client.send(raw: site.request("/v1/bare/3", key)).status, 200)
         }
 
         @Test func `an observed request is told the verdict of the commit`() throws {
@@ -252,10 +253,10 @@ extension Scenarios {
             defer { site.end() }
             site.store.answer(.refused(.revoked), for: site.keyID(1))
             let answer = try site.gateway.client().send(raw: site.request("/v1/watched/1", 1))
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             let head = try #require(try site.origin.seen(1).last?.head)
-            #expect(head.all("App-Attest-Verdict") == ["refuse"])
-            #expect(head.all("App-Attest-Reason") == ["key-revoked"])
+            expectEqual(head.all("App-Attest-Verdict"), ["refuse"])
+            expectEqual(head.all("App-Attest-Reason"), ["key-revoked"])
         }
 
         @Test func `a request does not wait for ever for a commit that does not end`() throws {
@@ -268,14 +269,14 @@ extension Scenarios {
                 .map { site.send(site.request($1, $0)) }
                 .map { try $0.value() }
             // Whether a counter was free is not known, so `on_error` does not help here.
-            #expect(answers.map(\.status) == [503, 503, 200])
-            #expect(answers[0].reason == "store-unavailable")
+            expectEqual(answers.map(\.status), [503, 503, 200])
+            expectEqual(answers[0].reason, "store-unavailable")
             let head = try #require(try site.origin.seen(1).last?.head)
-            #expect(head.all("App-Attest-Verdict") == ["error"])
+            expectEqual(head.all("App-Attest-Verdict"), ["error"])
             // What the store says then comes too late for them, and not for others.
             gate.open.signal()
             let next = try site.gateway.client().send(raw: site.request("/v1/bare/3", 3))
-            #expect(next.status == 200)
+            expectEqual(next.status, 200)
         }
 
         @Test func `opening a session does not wait for ever for a commit that does not end`()
@@ -288,18 +289,18 @@ extension Scenarios {
             var isOpen = false
             defer { if !isOpen { gate.open.signal() } }
             let answer = try site.gateway.client().send(raw: raw)
-            #expect(answer.status == 503)
-            #expect(answer.reason == "store-unavailable")
-            #expect(answer.member("secret") == nil)
+            expectEqual(answer.status, 503)
+            expectEqual(answer.reason, "store-unavailable")
+            expectEqual(answer.member("secret"), nil)
             gate.open.signal()
             isOpen = true
             // Whatever came of that assertion, the next one opens a session.
-            #expect(try site.gateway.client().send(raw: try site.opening(0)).status == 201)
+            try expectEqual(site.gateway.client().send(raw: try site.opening(0)).status, 201)
             // The store knows of a revocation that this gateway does not know of.
             site.store.answer(.refused(.revoked), for: site.keyID(1))
             let refused = try site.gateway.client().send(raw: try site.opening(1))
-            #expect(refused.reason == "key-revoked")
-            #expect(try Metrics(site.admin)["sessions_opened_total"] == 1)
+            expectEqual(refused.reason, "key-revoked")
+            try expectEqual(Metrics(site.admin)["sessions_opened_total"], 1)
         }
 
         @Test func `a refusal at commit counts against an address whose client has gone`() throws {
@@ -319,8 +320,8 @@ extension Scenarios {
                 $0["commit_wait_seconds_count"] == 1
             }
             let next = try site.gateway.client().send(raw: site.request("/v1/bare/2", 2))
-            #expect(next.status == 429)
-            #expect(next.reason == "address-throttled")
+            expectEqual(next.status, 429)
+            expectEqual(next.reason, "address-throttled")
         }
 
         @Test func `a commit that fails is answered by rule, and its assertions are good once`()
@@ -335,11 +336,11 @@ extension Scenarios {
             let answers = try site.decideTogether([
                 bare, lenient, lenient, site.request("/v1/bare/3", 3),
             ])
-            #expect(answers[0].status == 503)
-            #expect(answers[0].reason == "store-unavailable")
-            #expect([answers[1].status, answers[2].status].sorted() == [200, 401])
+            expectEqual(answers[0].status, 503)
+            expectEqual(answers[0].reason, "store-unavailable")
+            expectEqual([answers[1].status, answers[2].status].sorted(), [200, 401])
             // Another one of the batch is no matter of theirs.
-            #expect(answers[3].status == 200)
+            expectEqual(answers[3].status, 200)
             let verdicts = try site.origin.seen(3).map {
                 "\($0.target) \($0.head.all("App-Attest-Verdict"))"
             }
@@ -351,9 +352,9 @@ extension Scenarios {
             site.store.answer(nil, for: site.keyID(1))
             site.store.answer(nil, for: site.keyID(2))
             for raw in [bare, lenient] {
-                #expect(try site.gateway.client().send(raw: raw).reason == "counter-replayed")
+                try expectEqual(site.gateway.client().send(raw: raw).reason, "counter-replayed")
             }
-            #expect(site.store.record(site.keyID(2))?.counters.highest.rawValue == 1)
+            expectEqual(site.store.record(site.keyID(2))?.counters.highest.rawValue, 1)
         }
     }
 }

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -91,7 +92,7 @@ extension Scenarios {
             defer { hosted.stop() }
             let client = HTTPClient(port: hosted.port)
             let raw = key.get("/v1/bare")
-            #expect(try client.send(raw: raw).status == 200)
+            try expectEqual(client.send(raw: raw).status, 200)
             let server = hosted.server
             var upgrade = server.plane.queue.sync { Upgrade(server: server) }
             upgrade.program = program
@@ -100,14 +101,14 @@ extension Scenarios {
                 _ = try upgrade.run()
                 Issue.record("it took over")
             } catch {
-                #expect(error.text == impostor.refusal)
+                expectEqual(error.text, impostor.refusal)
             }
             // It decides and writes as before.
-            #expect(try client.send(raw: raw).status == 401)
-            #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
+            try expectEqual(client.send(raw: raw).status, 401)
+            try expectEqual(client.send(raw: key.get("/v1/bare")).status, 200)
             let fresh = Scenario.device.makeKey()
             let gateway = Late(port: hosted.port)
-            #expect(try gateway.enrol(fresh, client).status == 201)
+            try expectEqual(gateway.enrol(fresh, client).status, 201)
         }
 
         private struct Late: ServedGateway {

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Synchronization
@@ -124,7 +125,7 @@ extension Scenarios {
             for name in Metrics.faults where name != "accept_pauses" && name != "tls_failures" {
                 #expect(metrics[name + "_total"] > 0, "\(name)")
             }
-            #expect(try gateway.client().send("GET", "/plain").status == 200)
+            try expectEqual(gateway.client().send("GET", "/plain").status, 200)
             try stand.stop()
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -68,7 +69,7 @@ extension Scenarios {
                     scenario.path("root.pem"),
                 ]
             )
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             let id = "id: \(Scenario.appID), environments: [test], test_root: root.pem"
             try scenario.configure(
                 origin: "127.0.0.1:\(origin.port)",
@@ -83,7 +84,7 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             let keys = scenario.path("keys.jsonl")
             let imported = try scenario.portcullis("keys", "import", "--config", config, keys)
-            #expect(imported.status == 0, "\(imported)")
+            expectEqual(imported.status, 0, "\(imported)")
         }
 
         private func run(
@@ -118,13 +119,13 @@ extension Scenarios {
             ]
             for (path, arguments) in runs {
                 let result = try run(scenario, gateway, path, arguments)
-                #expect(result.status == 0, "\(path) \(arguments): \(result)")
+                expectEqual(result.status, 0, "\(path) \(arguments): \(result)")
                 #expect(result.printed.contains("all 500 as expected; none of "))
                 #expect(result.printed.contains("401 counter-replayed"))
                 #expect(result.printed.contains("403 signature-mismatch"))
                 #expect(result.printed.contains("401 key-unknown"))
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a fleet that signs with sessions gets every verdict of a hostile mix`() throws {
@@ -145,7 +146,7 @@ extension Scenarios {
                     "/v1/chatty",
                     ["--sessions"] + mix + arguments
                 )
-                #expect(result.status == 0, "\(arguments): \(result)")
+                expectEqual(result.status, 0, "\(arguments): \(result)")
                 #expect(result.printed.contains("session opening"))
                 #expect(result.printed.contains("401 session-replayed"))
                 #expect(result.printed.contains("401 session-mismatch"))
@@ -154,10 +155,10 @@ extension Scenarios {
             let admin = try gateway.adminClient()
             #expect(try Metrics(admin)["sessions_opened_total"] > 40)
             let refused = try run(scenario, gateway, "/v1/orders", ["--sessions"] + mix)
-            #expect(refused.status == 2)
+            expectEqual(refused.status, 2)
             #expect(refused.complained.contains("takes no sessions"), "\(refused)")
             let stale = try run(scenario, gateway, "/v1/chatty", ["--sessions"])
-            #expect(stale.status == 2)
+            expectEqual(stale.status, 2)
             #expect(stale.complained.contains("stale"), "\(stale)")
         }
 
@@ -170,7 +171,7 @@ extension Scenarios {
             let hgrm = scenario.path("result.hgrm")
             let outputs = ["--json", json, "--hgrm", hgrm]
             let result = try run(scenario, gateway, "/v1/observed", outputs, count: 400)
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(result.printed.contains("replays were ADMITTED"))
             #expect(result.complained.contains("rule observed observes"))
             let text = try Data(contentsOf: URL(filePath: json))
@@ -178,7 +179,7 @@ extension Scenarios {
             #expect(object?["as_expected"] as? Bool == false)
             #expect(object?["sent"] as? Int == 400)
             #expect((object?["admitted_replays"] as? Int ?? 0) > 20)
-            #expect((object?["samples"] as? [Any])?.count == 10)
+            expectEqual((object?["samples"] as? [Any])?.count, 10)
             let distribution = try String(contentsOf: URL(filePath: hgrm), encoding: .utf8)
             #expect(distribution.contains("1/(1-Percentile)"))
             #expect(distribution.contains("Total count"))
@@ -196,14 +197,14 @@ extension Scenarios {
                 "--config", scenario.path("portcullis.yaml"),
             ]
             let first = try load(scenario, arguments)
-            #expect(first.status == 0, "\(first)")
+            expectEqual(first.status, 0, "\(first)")
             let printed = first.printed.split(separator: "\n")
-            #expect(printed.first == "enrolled: 40, enrolled already: 0")
-            #expect(printed.last?.hasSuffix(", attestKey calls: 40") == true, "\(first)")
+            expectEqual(printed.first, "enrolled: 40, enrolled already: 0")
+            expectEqual(printed.last?.hasSuffix(", attestKey calls: 40"), true, "\(first)")
             let again = try load(scenario, arguments)
             #expect(again.printed.hasPrefix("enrolled: 0, enrolled already: 40\n"))
             let result = try run(scenario, gateway, "/v1/orders", count: 400)
-            #expect(result.status == 0, "\(result)")
+            expectEqual(result.status, 0, "\(result)")
         }
 
         @Test func `a fleet of both platforms enrols, and each verdict is as expected`() throws {
@@ -218,7 +219,7 @@ extension Scenarios {
                     scenario.path("root.pem"),
                 ]
             )
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             let origin = try scenario.origin()
             let trust = "environments: [test], test_root: root.pem"
             let signer = String(repeating: "07", count: 32)
@@ -245,10 +246,10 @@ extension Scenarios {
                 ("/v1/window", ["--sign-before"]),
             ] {
                 let result = try run(scenario, gateway, path, more, count: 400)
-                #expect(result.status == 0, "\(result)")
+                expectEqual(result.status, 0, "\(result)")
             }
             let apps = Set(origin.seen.flatMap { $0.head.all("App-Attest-App-Id") })
-            #expect(apps == [appID, package])
+            expectEqual(apps, [appID, package])
         }
 
         private static let tokenRules =
@@ -281,7 +282,7 @@ extension Scenarios {
                     "--verification-key", scenario.path("verify.key"),
                 ]
             )
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             let trust = "environments: [test], test_root: root.pem"
             let signer = String(repeating: "07", count: 32)
             let demand = "integrity: { proof: play, recognized: true, action: refuse }"
@@ -313,13 +314,13 @@ extension Scenarios {
             let bare = try load(scenario, enrolment)
             #expect(bare.status == 2 && bare.complained.contains("proof-missing"), "\(bare)")
             let enrolled = try load(scenario, enrolment + ["--tokens"])
-            #expect(enrolled.status == 0, "\(enrolled)")
+            expectEqual(enrolled.status, 0, "\(enrolled)")
             for (path, more) in [
                 ("/v1/orders", ["-X", "POST", "--content", "0..2000", "--lanes", "2"]),
                 ("/v1/bare", ["--sign-before"]),
             ] {
                 let result = try run(scenario, gateway, path, more + ["--tokens"], count: 600)
-                #expect(result.status == 0, "\(result)")
+                expectEqual(result.status, 0, "\(result)")
                 #expect(result.printed.contains("all 600 as expected; none of "))
                 #expect(result.printed.contains("phones show tokens"))
             }
@@ -328,7 +329,7 @@ extension Scenarios {
             #expect(verdicts["proof_verdicts_total"] > 100)
             // Two of three good requests are phones'.
             let without = try run(scenario, gateway, "/v1/orders", ["-X", "POST"], count: 300)
-            #expect(without.status == 1, "\(without)")
+            expectEqual(without.status, 1, "\(without)")
             #expect(without.complained.contains("give --tokens"))
             #expect(without.printed.contains("401 proof-missing"), "\(without)")
             for (path, arguments, text) in [
@@ -352,10 +353,10 @@ extension Scenarios {
                 "--config", scenario.path("portcullis.yaml"),
             ]
             let enrolled = try load(scenario, arguments)
-            #expect(enrolled.status == 0, "\(enrolled)")
+            expectEqual(enrolled.status, 0, "\(enrolled)")
             #expect(enrolled.printed.hasPrefix("enrolled: 20, enrolled already: 0\n"))
             let result = try run(scenario, gateway, "/v1/orders", count: 200)
-            #expect(result.status == 0, "\(result)")
+            expectEqual(result.status, 0, "\(result)")
         }
 
         @Test func `a fleet whose app the rule does not admit is told so before it sends`() throws {
@@ -371,7 +372,7 @@ extension Scenarios {
                 rules: Self.rules
             )
             let result = try run(scenario, gateway, "/v1/bare")
-            #expect(result.status == 2, "\(result)")
+            expectEqual(result.status, 2, "\(result)")
             #expect(result.complained.contains("admits no keys of \(Scenario.appID)"), "\(result)")
         }
 
@@ -387,7 +388,7 @@ extension Scenarios {
                         "--config", scenario.path("portcullis.yaml"), "-X", "POST", "-d", content,
                     ]
                 )
-                #expect(result.status == 0, "\(result)")
+                expectEqual(result.status, 0, "\(result)")
                 let lines = result.printed.split(separator: "\n").map(String.init)
                 return lines.first { $0.hasPrefix("content-digest: ") }
             }
@@ -397,7 +398,7 @@ extension Scenarios {
             }
             let one = try #require(try digest("@" + scenario.path("one")))
             #expect(try digest("@" + scenario.path("more")) != one)
-            #expect(try digest("@" + scenario.path("empty")) == digest(""))
+            try expectEqual(digest("@" + scenario.path("empty")), digest(""))
         }
 
         @Test func `fields of a signed request that do not fit on the disk are a failure`() throws {
@@ -413,7 +414,7 @@ extension Scenarios {
                     scenario.path("portcullis.yaml"),
                 ]
             )
-            #expect(result.status == 2)
+            expectEqual(result.status, 2)
             #expect(result.complained.contains("standard output can't be written: No space left"))
         }
 
@@ -432,15 +433,15 @@ extension Scenarios {
                 ("/.well-known/app-attest/keys", [], "method-not-allowed"),
             ] {
                 let result = try run(scenario, gateway, path, arguments)
-                #expect(result.status == 2, "\(result)")
+                expectEqual(result.status, 2, "\(result)")
                 #expect(result.complained.contains(text), "\(result)")
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             let gone = try run(scenario, gateway, "/v1/bare")
-            #expect(gone.status == 2)
+            expectEqual(gone.status, 2)
             #expect(gone.complained.contains("is the gateway there?"))
             let waited = try run(scenario, gateway, "/v1/bare", ["--wait", "100ms"])
-            #expect(waited.status == 2)
+            expectEqual(waited.status, 2)
             #expect(waited.complained.contains("waiting at most 100ms"))
             #expect(waited.complained.contains("is the gateway there?"))
         }
@@ -453,7 +454,7 @@ extension Scenarios {
             defer { scenario.end() }
             let first = try start(scenario)
             try importKeys(scenario)
-            #expect(try first.stop() == 0)
+            try expectEqual(first.stop(), 0)
             // Both know the path, and no port has to be free.
             let file = scenario.path("portcullis.yaml")
             let socket = "  - address: \"unix:\(scenario.path("socket"))\"\nadmin:"
@@ -470,8 +471,8 @@ extension Scenarios {
                 complained.contains("waiting at most 60s") ? () : nil
             }
             let gateway = try scenario.serve()
-            #expect(try load.waitForEnd() == 0, "\(load.complained)")
-            #expect(try gateway.stop() == 0)
+            try expectEqual(load.waitForEnd(), 0, "\(load.complained)")
+            try expectEqual(gateway.stop(), 0)
         }
     }
 }

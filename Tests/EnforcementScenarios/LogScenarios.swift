@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -13,9 +14,9 @@ extension Scenarios {
             let stand = try Stand(more: "log: { access: /dev/full }")
             defer { stand.end() }
             let (gateway, admin) = (stand.gateway, stand.admin)
-            #expect(try Metrics(admin)[Self.dropped] == 0)
+            try expectEqual(Metrics(admin)[Self.dropped], 0)
             let client = gateway.client()
-            for _ in 0..<5 { #expect(try client.send("GET", "/plain").status == 200) }
+            for _ in 0..<5 { try expectEqual(client.send("GET", "/plain").status, 200) }
             try gateway.waitUntil("five lines counted", admin) { $0[Self.dropped] == 5 }
             try stand.stop()
         }
@@ -34,7 +35,7 @@ extension Scenarios {
             let limit = 1024 * 512
             var sent = 0
             while try Metrics(admin)[Self.dropped] == 0, sent <= limit / 6_000 + 100 {
-                #expect(try client.send("GET", path).status == 200)
+                try expectEqual(client.send("GET", path).status, 200)
                 sent += 1
             }
             #expect(try Metrics(admin)[Self.dropped] >= 1)
@@ -45,15 +46,15 @@ extension Scenarios {
             try file.truncate(atOffset: 0)
             try file.write(contentsOf: bytes.suffix(10))
             try file.close()
-            #expect(try client.send("GET", "/plain").status == 200)
+            try expectEqual(client.send("GET", "/plain").status, 200)
             try stand.stop()
             let text = try String(contentsOfFile: log, encoding: .utf8)
             let lines = text.split(separator: "\n")
-            #expect(lines.first?.utf8.count == 10)
+            expectEqual(lines.first?.utf8.count, 10)
             for line in lines.dropFirst() {
                 _ = try JSONSerialization.jsonObject(with: Data(line.utf8))
             }
-            #expect(lines.last?.contains(#""path":"/plain""#) == true)
+            expectEqual(lines.last?.contains(#""path":"/plain""#), true)
         }
 
         @Test func `of an address that floods the log has some refusals, and counts the others`()
@@ -66,8 +67,8 @@ extension Scenarios {
             )
             defer { stand.end() }
             let client = stand.gateway.client()
-            for _ in 0..<60 { #expect(try client.send("GET", "/v1/r").status == 401) }
-            #expect(try client.send("GET", "/plain").status == 200)
+            for _ in 0..<60 { try expectEqual(client.send("GET", "/v1/r").status, 401) }
+            try expectEqual(client.send("GET", "/plain").status, 200)
             try stand.gateway.waitUntil("lines left out", stand.admin) {
                 $0["access_log_refusals_left_out_total"] >= 30
             }
@@ -94,8 +95,8 @@ extension Scenarios {
             defer { stand.end() }
             let client = stand.gateway.client()
             for _ in 0..<8 {
-                #expect(try client.send("GET", "/plain").status == 200)
-                #expect(try client.send("GET", "/v1/r").status == 401)
+                try expectEqual(client.send("GET", "/plain").status, 200)
+                try expectEqual(client.send("GET", "/v1/r").status, 401)
             }
             try stand.stop()
             let text = try String(
@@ -104,10 +105,10 @@ extension Scenarios {
             )
             let lines = text.split(separator: "\n")
             let plain = lines.filter { $0.contains(#""path":"/plain""#) }
-            #expect(plain.count == 2)
+            expectEqual(plain.count, 2)
             #expect(plain.allSatisfy { $0.contains(#""sample_ppm":250000"#) })
             #expect(!lines.contains { $0.contains("/v1/r") && $0.contains("sample_ppm") })
-            #expect(lines.filter { $0.contains(#""path":"/v1/r""#) }.count == 8)
+            expectEqual(lines.filter { $0.contains(#""path":"/v1/r""#) }.count, 8)
         }
 
         @Test func `the combined format is written, and a reload changes it`() throws {
@@ -118,7 +119,7 @@ extension Scenarios {
             let fields = [
                 (name: "User-Agent", value: "Shop \"1\""), (name: "Referer", value: "/a?b"),
             ]
-            #expect(try client.send("GET", "/plain?q=1", fields).status == 200)
+            try expectEqual(client.send("GET", "/plain?q=1", fields).status, 200)
             let config = stand.scenario.path("portcullis.yaml")
             let text = try String(contentsOfFile: config, encoding: .utf8)
             let json = text.replacing("format: combined", with: "format: json")
@@ -127,11 +128,11 @@ extension Scenarios {
             _ = try stand.gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try client.send("GET", "/plain").status == 200)
+            try expectEqual(client.send("GET", "/plain").status, 200)
             try stand.stop()
             let file = stand.scenario.path("access.log")
             let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
-            #expect(lines.count == 2)
+            expectEqual(lines.count, 2)
             #expect(lines[0].hasPrefix("127.0.0.1 - - ["))
             // The client may speak HTTP/2.
             let end = #"] "GET /plain HTTP/"#
@@ -155,7 +156,7 @@ extension Scenarios {
                 ("./first.log", "/first"), ("./second.log", "/second"), ("off", "/third"),
                 ("on", "/fourth"), ("off", "/fifth"), ("./second.log", "/sixth"),
             ]
-            #expect(try client.send("GET", "/none").status == 200)
+            try expectEqual(client.send("GET", "/none").status, 200)
             for (next, path) in moves {
                 let text = try String(contentsOfFile: config, encoding: .utf8)
                 try stand.scenario.write(
@@ -169,7 +170,7 @@ extension Scenarios {
                     $0["configuration_generation"] == generation
                 }
                 // Event loops hear of it in their own time; what they did before, they say after.
-                #expect(try client.send("GET", path).status == 200)
+                try expectEqual(client.send("GET", path).status, 200)
             }
             try stand.stop()
             let logs = try ["first.log", "second.log"].map {
@@ -182,8 +183,8 @@ extension Scenarios {
                     }
                 }
             }
-            #expect(logs.map(paths) == [["/first"], ["/second", "/sixth"]])
-            #expect(paths(gateway.child.printed) == ["/fourth"])
+            expectEqual(logs.map(paths), [["/first"], ["/second", "/sixth"]])
+            expectEqual(paths(gateway.child.printed), ["/fourth"])
         }
 
         /// Renames the log as logrotate does, and says what was written before and after.
@@ -197,7 +198,7 @@ extension Scenarios {
             let gateway = stand.gateway
             let log = stand.scenario.path("access.log")
             let client = gateway.client()
-            #expect(try client.send("GET", "/before").status == 200)
+            try expectEqual(client.send("GET", "/before").status, 200)
             // The line is written behind the answer.
             try gateway.waitUntil("the line", stand.admin) { _ in
                 try String(contentsOfFile: log, encoding: .utf8).contains("/before")
@@ -206,7 +207,7 @@ extension Scenarios {
             if breaking { try stand.scenario.write("portcullis.yaml", "origins: nonsense") }
             gateway.child.signal(number)
             _ = try gateway.child.wait(for: told) { $1.contains(told) ? true : nil }
-            #expect(try client.send("GET", "/after").status == 200)
+            try expectEqual(client.send("GET", "/after").status, 200)
             try stand.stop()
             return (
                 try String(contentsOfFile: log + ".1", encoding: .utf8),
@@ -236,7 +237,7 @@ extension Scenarios {
             let told = "there is nothing to open again"
             gateway.child.signal(SIGUSR1)
             _ = try gateway.child.wait(for: told) { $1.contains(told) ? true : nil }
-            #expect(try gateway.client().send("GET", "/plain").status == 200)
+            try expectEqual(gateway.client().send("GET", "/plain").status, 200)
             try stand.stop()
         }
 
@@ -255,8 +256,8 @@ extension Scenarios {
             }
             let metrics = try Metrics(admin)
             #expect(metrics[tried] > before)
-            #expect(metrics["configuration_last_reload_success"] == 0)
-            #expect(metrics["log_lines_dropped_total"] == 0)
+            expectEqual(metrics["configuration_last_reload_success"], 0)
+            expectEqual(metrics["log_lines_dropped_total"], 0)
         }
     }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -49,12 +50,13 @@ extension Scenarios {
             let missing = try client.send("GET", "/v1/orders")
             let field = try #require(missing.value("WWW-Authenticate"))
             let challenge = try #require(missing.member("challenge"))
-            #expect(
-                field == """
-                    AppAttest error="assertion-missing", next="sign-again", \
-                    challenge="\(challenge)", sign="method target", headers="x-a", \
-                    counter="64"
-                    """
+            expectEqual(
+                field,
+                """
+                AppAttest error="assertion-missing", next="sign-again", \
+                challenge="\(challenge)", sign="method target", headers="x-a", \
+                counter="64"
+                """
             )
             var stranger = Scenario.device.makeKey()
             let request = Self.request()
@@ -62,11 +64,12 @@ extension Scenarios {
                 request,
                 stranger.proof(of: request, signing: Self.signing)
             )
-            #expect(
-                unknown.value("WWW-Authenticate") == """
-                    AppAttest error="key-unknown", next="enrol", sign="method target", \
-                    headers="x-a", counter="64"
-                    """
+            expectEqual(
+                unknown.value("WWW-Authenticate"),
+                """
+                AppAttest error="key-unknown", next="enrol", sign="method target", \
+                headers="x-a", counter="64"
+                """
             )
         }
 
@@ -86,21 +89,21 @@ extension Scenarios {
                 let request = Self.request()
                 let proof = key.proof(of: request, signing: Self.signing, damage: damage)
                 let answer = try client.send(request, proof)
-                #expect(answer.status == 200)
+                expectEqual(answer.status, 200)
                 let fields = answer.head.all("App-Attest-Next")
                 #expect(fields.count < 2)
                 return fields.first
             }
             var stranger = Scenario.device.makeKey()
-            #expect(try next(&stranger) == Self.enrol(stranger))
-            #expect(try next(&known) == nil)
-            #expect(try next(&known, .counterRepeated) == "sign-again" + Self.parameters)
+            try expectEqual(next(&stranger), Self.enrol(stranger))
+            try expectEqual(next(&known), nil)
+            try expectEqual(next(&known, .counterRepeated), "sign-again" + Self.parameters)
             // No key and no signature helps against that.
-            #expect(try next(&known, .signature) == nil)
+            try expectEqual(next(&known, .signature), nil)
             let bare = try client.send("GET", "/v1/orders")
-            #expect(bare.head.all("App-Attest-Next") == ["sign-again" + Self.parameters])
+            expectEqual(bare.head.all("App-Attest-Next"), ["sign-again" + Self.parameters])
             // A route that judges nothing says nothing.
-            #expect(try client.send("GET", "/open").head.all("App-Attest-Next") == [])
+            try expectEqual(client.send("GET", "/open").head.all("App-Attest-Next"), [])
         }
 
         @Test func `a client that the rollout spares is told what it will need`() throws {
@@ -116,8 +119,8 @@ extension Scenarios {
                 request,
                 stranger.proof(of: request, signing: Self.signing)
             )
-            #expect(answer.status == 200)
-            #expect(answer.value("App-Attest-Next") == Self.enrol(stranger))
+            expectEqual(answer.status, 200)
+            expectEqual(answer.value("App-Attest-Next"), Self.enrol(stranger))
         }
 
         @Test func `an origin can't tell a client what to do with its key`() throws {
@@ -134,11 +137,9 @@ extension Scenarios {
             )
             try scenario.configure(origin, rules: "[]")
             let answer = try scenario.serve().client().send("GET", "/open")
-            #expect(answer.status == 200)
-            #expect(
-                answer.head.all("WWW-Authenticate") == [#"Basic realm="a, b""#, "Bearer"]
-            )
-            #expect(answer.value("App-Attest-Next") == nil)
+            expectEqual(answer.status, 200)
+            expectEqual(answer.head.all("WWW-Authenticate"), [#"Basic realm="a, b""#, "Bearer"])
+            expectEqual(answer.value("App-Attest-Next"), nil)
         }
 
         @Test func `a client learns how many of its requests may overtake each other`() throws {
@@ -157,7 +158,7 @@ extension Scenarios {
                         mode == "enforce" ? #", counter="\#($0)""# : ";counter=\($0)"
                     }
                     #expect(field.hasSuffix(#"headers="x-a""# + (counter ?? "")), "\(field)")
-                    #expect(try gateway.stop() == 0)
+                    try expectEqual(gateway.stop(), 0)
                 }
             }
         }
@@ -186,28 +187,29 @@ extension Scenarios {
             let client = try scenario.serve().client()
             for path in ["/open", "/v1/observed"] {
                 let answer = try client.send("GET", path)
-                #expect(answer.status == 200)
-                #expect(answer.head.all(mark) == [], "\(path)")
+                expectEqual(answer.status, 200)
+                expectEqual(answer.head.all(mark), [], "\(path)")
             }
             let missing = try client.send("GET", "/v1/orders")
-            #expect(missing.head.all(mark) == ["assertion-missing;next=sign-again"])
+            expectEqual(missing.head.all(mark), ["assertion-missing;next=sign-again"])
             let request = Self.request()
             let proof = key.proof(of: request, signing: Self.signing, damage: .signature)
             let forbidden = try client.send(request, proof)
-            #expect(forbidden.status == 403)
-            #expect(forbidden.head.all(mark) == ["signature-mismatch;next=none"])
+            expectEqual(forbidden.status, 403)
+            expectEqual(forbidden.head.all(mark), ["signature-mismatch;next=none"])
             let malformed = try client.send("GET", "/v1/%zz")
-            #expect(malformed.status == 400)
-            #expect(malformed.head.all(mark) == [malformed.reason + ";next=fix-client"])
-            #expect(
-                try client.send("GET", "/v1/nowhere").head.all(mark) == ["no-rule;next=fix-client"]
+            expectEqual(malformed.status, 400)
+            expectEqual(malformed.head.all(mark), [malformed.reason + ";next=fix-client"])
+            try expectEqual(
+                client.send("GET", "/v1/nowhere").head.all(mark),
+                ["no-rule;next=fix-client"]
             )
             let endpoints = "/.well-known/app-attest"
             let called = try client.send("POST", endpoints + "/keys", content: [])
-            #expect(called.head.all(mark) == ["request-malformed;next=fix-client"])
+            expectEqual(called.head.all(mark), ["request-malformed;next=fix-client"])
             let served = try client.send("POST", endpoints + "/challenges", content: [])
-            #expect(served.status == 200)
-            #expect(served.head.all(mark) == [])
+            expectEqual(served.status, 200)
+            expectEqual(served.head.all(mark), [])
         }
 
         @Test func `no part of an origin's response speaks for the gateway, trailers included`()
@@ -244,7 +246,7 @@ extension Scenarios {
                     $0.lowercased().contains("app-attest-")
                 }
                 let isObserved = path != "/open"
-                #expect(own.count == (isObserved ? 1 : 0), "\(path): \(own)")
+                expectEqual(own.count, isObserved ? 1 : 0, "\(path): \(own)")
                 #expect(own.allSatisfy { $0.hasPrefix("App-Attest-Next: sign-again;sign=") })
             }
         }
@@ -279,10 +281,10 @@ extension Scenarios {
             let client = try scenario.serve().client()
             for (name, _) in fields {
                 let answer = try client.send("GET", "/\(name)")
-                #expect(answer.status == 200)
+                expectEqual(answer.status, 200)
                 let isTold = name != "shared"
-                #expect((answer.value("App-Attest-Challenge") != nil) == isTold, "\(name)")
-                #expect((answer.value("App-Attest-Next") != nil) == isTold, "\(name)")
+                expectEqual((answer.value("App-Attest-Challenge") != nil), isTold, "\(name)")
+                expectEqual((answer.value("App-Attest-Next") != nil), isTold, "\(name)")
             }
         }
 
@@ -301,14 +303,14 @@ extension Scenarios {
             try scenario.configure(origin, rules: rules)
             let gateway = try scenario.serve()
             let answer = try gateway.client().send("OPTIONS", "/v1/orders", Self.asked)
-            #expect(answer.status == 200)
-            #expect(answer.value("Access-Control-Allow-Origin") == "*")
-            #expect(answer.value("App-Attest-Next") == nil)
+            expectEqual(answer.status, 200)
+            expectEqual(answer.value("Access-Control-Allow-Origin"), "*")
+            expectEqual(answer.value("App-Attest-Next"), nil)
             let seen = try origin.seen(1)[0]
-            #expect(seen.method == "OPTIONS")
-            #expect(seen.head.value("Origin") == "https://a.example")
-            #expect(seen.head.all("App-Attest-Verdict") == ["refuse"])
-            #expect(seen.head.all("App-Attest-Reason") == ["preflight"])
+            expectEqual(seen.method, "OPTIONS")
+            expectEqual(seen.head.value("Origin"), "https://a.example")
+            expectEqual(seen.head.all("App-Attest-Verdict"), ["refuse"])
+            expectEqual(seen.head.all("App-Attest-Reason"), ["preflight"])
             let line = try gateway.line(about: "/v1/orders")
             #expect(line["verdict"] as? String == "refuse")
             #expect(line["reason"] as? String == "preflight")
@@ -344,7 +346,7 @@ extension Scenarios {
             let origin = try scenario.origin()
             try scenario.configure(origin, rules: Self.rules("enforce"))
             let answer = try scenario.serve().client().send("OPTIONS", "/v1/orders", Self.asked)
-            #expect(answer.reason == "assertion-missing")
+            expectEqual(answer.reason, "assertion-missing")
             #expect(origin.seen.isEmpty)
         }
 
@@ -357,18 +359,18 @@ extension Scenarios {
             try scenario.configure(origin, rules: Self.rules("enforce"))
             let file = scenario.path("portcullis.yaml")
             let printed = try scenario.portcullis("plan", file)
-            #expect(printed.status == 0)
+            expectEqual(printed.status, 0)
             let plan = try JSONSerialization.jsonObject(with: Data(printed.printed.utf8))
             let rules = (plan as? [String: Any])?["rules"] as? [[String: Any]]
-            #expect(rules?.count == 1)
+            expectEqual(rules?.count, 1)
             #expect(rules?.first?["name"] as? String == "orders")
             #expect(rules?.first?["headers"] as? [String] == ["x-a"])
             let path = scenario.path("plan.json")
             let written = try scenario.portcullis("plan", file, "-o", path)
             #expect(written.status == 0 && written.printed.isEmpty)
-            #expect(try String(contentsOfFile: path, encoding: .utf8) == printed.printed)
+            try expectEqual(String(contentsOfFile: path, encoding: .utf8), printed.printed)
             let nowhere = try scenario.portcullis("plan", file, "-o", scenario.path("no/plan"))
-            #expect(nowhere.status == 1)
+            expectEqual(nowhere.status, 1)
             #expect(nowhere.complained.contains("no/plan can't be written"))
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -59,7 +60,7 @@ extension Scenarios {
             let glimpse = try Glimpse(port: stand.gateway.port, request)
             let status = expected.glimpse.status
             let line = try stand.expectLine(path, status, expected.problem, location: location)
-            #expect(glimpse == expected.glimpse, "\(path)", sourceLocation: location)
+            expectEqual(glimpse, expected.glimpse, "\(path)", sourceLocation: location)
             // Whoever reads the log learns which server it was.
             #expect(line["origin"] != nil, "\(path)", sourceLocation: location)
             try stand.expectMoved(expected.counters, "\(path)", location: location)
@@ -85,10 +86,10 @@ extension Scenarios {
                 text = String(decoding: client.inbox, as: UTF8.self)
             }
             // To HTTP/1.0 clients, such a response ends with its connection.
-            #expect(text.contains("chunked") == (version == "HTTP/1.1"))
+            expectEqual(text.contains("chunked"), version == "HTTP/1.1")
             try stand.gateway.crash()
             let end = #expect(throws: WireFault.self) { try client.receive() }
-            if version == "HTTP/1.0" { #expect(end == .reset) }
+            if version == "HTTP/1.0" { expectEqual(end, .reset) }
         }
 
         @Test func `an origin that ends or resets at any stage`() throws {

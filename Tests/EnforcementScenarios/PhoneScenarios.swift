@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -70,22 +71,22 @@ extension Scenarios {
             defer { scenario.end() }
             for (side, app) in [(ClientSide.http1, Self.appID), (.android, Self.package)] {
                 var key = Self.device(side).makeKey()
-                #expect(try send(&key).reason == "key-unknown")
-                #expect(try gateway.enrol(key, client, context: [1]).status == 201)
-                #expect(try send(&key).status == 200)
+                try expectEqual(send(&key).reason, "key-unknown")
+                try expectEqual(gateway.enrol(key, client, context: [1]).status, 201)
+                try expectEqual(send(&key).status, 200)
                 let seen = try #require(origin.seen.last)
-                #expect(seen.head.all("App-Attest-App-Id") == [app])
-                #expect(seen.head.all("App-Attest-Verdict") == ["pass"])
-                #expect(seen.head.all("App-Attest-Context") == ["AQ=="])
-                #expect(try send(&key, damage: .counterRepeated).reason == "counter-replayed")
-                #expect(try send(&key, damage: .otherClientData).reason == "signature-mismatch")
+                expectEqual(seen.head.all("App-Attest-App-Id"), [app])
+                expectEqual(seen.head.all("App-Attest-Verdict"), ["pass"])
+                expectEqual(seen.head.all("App-Attest-Context"), ["AQ=="])
+                try expectEqual(send(&key, damage: .counterRepeated).reason, "counter-replayed")
+                try expectEqual(send(&key, damage: .otherClientData).reason, "signature-mismatch")
             }
         }
 
         @Test func `neither sends the other's form`() throws {
             defer { scenario.end() }
             var keys = [Self.device(.http1).makeKey(), Self.device(.android).makeKey()]
-            for key in keys { #expect(try gateway.enrol(key, client).status == 201) }
+            for key in keys { try expectEqual(gateway.enrol(key, client).status, 201) }
             let ids = keys.map(\.keyID.base64)
             for place in 0..<2 {
                 let other = ids[1 - place]
@@ -102,8 +103,8 @@ extension Scenarios {
         @Test func `commands say whose a key is, and an export is imported`() throws {
             defer { scenario.end() }
             var key = Self.device(.android).makeKey()
-            #expect(try gateway.enrol(key, client).status == 201)
-            #expect(try send(&key).status == 200)
+            try expectEqual(gateway.enrol(key, client).status, 201)
+            try expectEqual(send(&key).status, 200)
             let config = ["--config", scenario.path("portcullis.yaml")]
             // The counter of a request with a challenge is written behind its answer.
             let line = "\(key.keyID.base64)\t\(Self.package)\ttest\tactive\t1\t"
@@ -116,7 +117,7 @@ extension Scenarios {
             #expect(shown.printed.contains(#""platform": "android""#), "\(shown)")
             let exported = try scenario.portcullis(["keys", "export"] + config).printed
             #expect(exported.contains(#""platform":"android""#), "\(exported)")
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             try scenario.write("keys.jsonl", exported)
             for name in try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
             where name.hasPrefix("portcullis.db") {
@@ -125,11 +126,11 @@ extension Scenarios {
             let imported = try scenario.portcullis(
                 ["keys", "import"] + config + [scenario.path("keys.jsonl")]
             )
-            #expect(imported.status == 0, "\(imported)")
+            expectEqual(imported.status, 0, "\(imported)")
             let next = try scenario.serve()
             let client = next.client()
             let answer = try next.post("/v1/orders", by: &key, client, signing: Self.signing)
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
         }
     }
 }

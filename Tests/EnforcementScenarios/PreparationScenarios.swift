@@ -1,5 +1,6 @@
 import Cryptography
 import DeviceKey
+import Expectations
 import Foundation
 import GRDB
 import LoopbackKit
@@ -27,7 +28,7 @@ extension Scenarios {
                 ["req", "-x509", "-nodes", "-subj", "/CN=gateway.test", "-days", "90"]
                 + ["-newkey"] + key
                 + ["-keyout", scenario.path("\(name).key"), "-out", scenario.path("\(name).pem")]
-            #expect(try scenario.run(openssl, arguments).status == 0)
+            try expectEqual(scenario.run(openssl, arguments).status, 0)
             try FileManager.default.setAttributes(
                 [.posixPermissions: 0o600],
                 ofItemAtPath: scenario.path("\(name).key")
@@ -67,7 +68,7 @@ extension Scenarios {
                     "pkey", "-in", scenario.path("one.key"), "-aes128", "-passout", "pass:x",
                     "-out", scenario.path("locked.key"),
                 ]
-                #expect(try scenario.run(openssl, arguments).status == 0)
+                try expectEqual(scenario.run(openssl, arguments).status, 0)
                 try FileManager.default.setAttributes(
                     [.posixPermissions: 0o600],
                     ofItemAtPath: scenario.path("locked.key")
@@ -95,11 +96,11 @@ extension Scenarios {
             let file = scenario.path("portcullis.yaml")
             let problem = "\(file):2: listen[0].tls.\(option): found \(kind): "
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 1)
+            expectEqual(checked.status, 1)
             #expect(checked.printed.contains(problem), "\(checked.printed)")
             #expect(checked.printed.hasSuffix("refused, 1 error\n"))
             let served = try scenario.portcullis("serve", file)
-            #expect(served.status == 1)
+            expectEqual(served.status, 1)
             #expect(served.complained.contains(problem), "\(served.complained)")
             #expect(!served.complained.contains("listening"))
         }
@@ -126,7 +127,7 @@ extension Scenarios {
                 "\(file):2: warning: listen[0].tls.certificate: found a certificate that ended 3d "
                 + "ago, which clients refuse"
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 0)
+            expectEqual(checked.status, 0)
             #expect(checked.printed.contains(warning), "\(checked.printed)")
             #expect(checked.printed.hasSuffix("ok, 1 warning\n"))
             let gateway = try scenario.serve()
@@ -144,7 +145,7 @@ extension Scenarios {
             let warning =
                 "\(file):4: warning: origins.shop.servers[0]: found no-such-host.invalid:80, "
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 0)
+            expectEqual(checked.status, 0)
             #expect(checked.printed.contains(warning), "\(checked.printed)")
             let gateway = try scenario.serve()
             #expect(gateway.child.complained.contains(warning))
@@ -154,9 +155,9 @@ extension Scenarios {
             let status = try admin.send("GET", "/status").object
             #expect(status?["unknown_servers"] as? [String] == ["no-such-host.invalid:80"])
             let readiness = try admin.send("GET", "/readyz")
-            #expect(readiness.status == 503)
-            #expect(readiness.reason == "servers-unknown")
-            #expect(try gateway.stop() == 0)
+            expectEqual(readiness.status, 503)
+            expectEqual(readiness.reason, "servers-unknown")
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a file that is no database is no store`() throws {
@@ -169,7 +170,7 @@ extension Scenarios {
                 ofItemAtPath: scenario.path("portcullis.db")
             )
             let checked = try scenario.portcullis("check", scenario.path("portcullis.yaml"))
-            #expect(checked.status == 1)
+            expectEqual(checked.status, 1)
             #expect(checked.printed.contains("store.sqlite: found "))
             #expect(checked.printed.contains("which is no SQLite database"))
         }
@@ -222,24 +223,24 @@ extension Scenarios {
             let database = scenario.path("portcullis.db")
             // So many that there is a page in the middle to damage.
             _ = try scenario.imported(fault == .damaged ? 400 : 1)
-            #expect(try scenario.serve().stop() == 0)
-            #expect(try scenario.portcullis("check", file).status == 0)
+            try expectEqual(scenario.serve().stop(), 0)
+            try expectEqual(scenario.portcullis("check", file).status, 0)
             try fault.make(scenario, database)
             let names = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 1)
+            expectEqual(checked.status, 1)
             let problem = "store.sqlite: found \(database), which \(fault.rawValue)"
             #expect(checked.printed.contains(problem), "\(checked.printed)")
             let after = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
-            #expect(Set(after) == Set(names))
+            expectEqual(Set(after), Set(names))
             let served = try scenario.portcullis("serve", file)
-            #expect(served.status == 1)
+            expectEqual(served.status, 1)
             #expect(served.complained.contains(fault.rawValue), "\(served.complained)")
             guard [.missing, .older].contains(fault) else { return }
             let option = "--accept-older-store"
-            #expect(try scenario.portcullis("check", option, file).status == 0)
-            #expect(try scenario.serve(arguments: [option]).stop() == 0)
-            #expect(try scenario.portcullis("check", file).status == 0)
+            try expectEqual(scenario.portcullis("check", option, file).status, 0)
+            try expectEqual(scenario.serve(arguments: [option]).stop(), 0)
+            try expectEqual(scenario.portcullis("check", file).status, 0)
         }
 
         @Test func `a store that must exist is not made, and one that is made is told of`() throws {
@@ -252,22 +253,22 @@ extension Scenarios {
             let strict = text.replacing("store: { ", with: "store: { must_exist: true, ")
             try strict.write(toFile: file, atomically: true, encoding: .utf8)
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 1)
+            expectEqual(checked.status, 1)
             #expect(checked.printed.contains("store.must_exist is true"), "\(checked.printed)")
             let served = try scenario.portcullis("serve", file)
-            #expect(served.status == 1)
+            expectEqual(served.status, 1)
             #expect(served.complained.contains("store.must_exist is true"))
             #expect(!FileManager.default.fileExists(atPath: scenario.path("portcullis.db")))
 
             try text.write(toFile: file, atomically: true, encoding: .utf8)
             let first = try scenario.serve()
-            #expect(try Metrics(first.adminClient())["store_new"] == 1)
-            #expect(try first.complaints(of: "a new one without keys is made") == 1)
-            #expect(try first.stop() == 0)
+            try expectEqual(Metrics(first.adminClient())["store_new"], 1)
+            try expectEqual(first.complaints(of: "a new one without keys is made"), 1)
+            try expectEqual(first.stop(), 0)
             try strict.write(toFile: file, atomically: true, encoding: .utf8)
             let second = try scenario.serve()
-            #expect(try Metrics(second.adminClient())["store_new"] == 0)
-            #expect(try second.stop() == 0)
+            try expectEqual(Metrics(second.adminClient())["store_new"], 0)
+            try expectEqual(second.stop(), 0)
         }
 
         @Test(arguments: [".generation", "-wal", ".rollout", ".lock"])
@@ -282,15 +283,15 @@ extension Scenarios {
             // A generation without its database refuses a start that does not accept that.
             let option = suffix == ".generation" ? ["--accept-older-store"] : []
             let first = try scenario.serve(arguments: option)
-            #expect(try Metrics(first.adminClient())["store_new"] == 1)
+            try expectEqual(Metrics(first.adminClient())["store_new"], 1)
             let warning = "/portcullis.db\(suffix) is left of one that was here; next: "
-            #expect(try first.complaints(of: warning) == 1)
+            try expectEqual(first.complaints(of: warning), 1)
             #expect(!first.child.complained.contains("there was none"))
-            #expect(try first.stop() == 0)
+            try expectEqual(first.stop(), 0)
             let second = try scenario.serve()
-            #expect(try Metrics(second.adminClient())["store_new"] == 0)
+            try expectEqual(Metrics(second.adminClient())["store_new"], 0)
             #expect(!second.child.complained.contains("is left of one"))
-            #expect(try second.stop() == 0)
+            try expectEqual(second.stop(), 0)
         }
 
         @Test func `check beside a running gateway finds nothing wrong with its store`() throws {
@@ -298,12 +299,12 @@ extension Scenarios {
             defer { scenario.end() }
             let (gateway, _, key) = try scenario.start(rules: Self.rules)
             let file = scenario.path("portcullis.yaml")
-            #expect(try scenario.portcullis("check", file).status == 0)
+            try expectEqual(scenario.portcullis("check", file).status, 0)
             let id = key.keyID.base64
-            #expect(try scenario.portcullis("keys", "revoke", "--config", file, id).status == 0)
-            #expect(try scenario.portcullis("check", file).status == 0)
+            try expectEqual(scenario.portcullis("keys", "revoke", "--config", file, id).status, 0)
+            try expectEqual(scenario.portcullis("check", file).status, 0)
             try gateway.crash()
-            #expect(try scenario.portcullis("check", file).status == 0)
+            try expectEqual(scenario.portcullis("check", file).status, 0)
         }
 
         @Test(.enabled(if: geteuid() == 0), arguments: ["store.sqlite", "log"])
@@ -323,16 +324,16 @@ extension Scenarios {
             )
             if option == "log" {
                 let nobody = try #require(getpwnam("nobody")?.pointee.pw_uid)
-                #expect(chown(scenario.folder.path, nobody, 0) == 0)
+                expectEqual(chown(scenario.folder.path, nobody, 0), 0)
             }
             let file = scenario.path("portcullis.yaml")
             let found =
                 "\(option): found \(closed), which user 65534 can't write (Permission denied)"
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 1)
+            expectEqual(checked.status, 1)
             #expect(checked.printed.contains(found), "\(checked.printed)")
             let served = try scenario.portcullis("serve", file)
-            #expect(served.status == 1)
+            expectEqual(served.status, 1)
             #expect(served.complained.contains(found), "\(served.complained)")
             #expect(!served.complained.contains("listening"))
         }
@@ -353,11 +354,11 @@ extension Scenarios {
                 """
             )
             let checked = try scenario.portcullis("check", file)
-            #expect(checked.status == 1)
+            expectEqual(checked.status, 1)
             let found = "\(file):2: listen[0].address: found "
             #expect(checked.printed.contains(found), "\(checked.printed)")
             let served = try scenario.portcullis("serve", file)
-            #expect(served.status == 1)
+            expectEqual(served.status, 1)
             #expect(served.complained.contains("can't listen on unix:\(socket): "))
         }
 
@@ -368,7 +369,7 @@ extension Scenarios {
             let more = "log: { access: \(scenario.folder.path)/ }"
             try scenario.configure(try scenario.origin(), rules: Self.rules, more: more)
             let result = try scenario.portcullis(command, scenario.path("portcullis.yaml"))
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             let said = result.printed + result.complained
             #expect(said.contains("log: found \(scenario.folder.path)"), "\(said)")
             #expect(said.contains("which is a folder"), "\(said)")

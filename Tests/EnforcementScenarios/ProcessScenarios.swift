@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -52,10 +53,10 @@ extension Scenarios {
             defer { scenario.end() }
             try scenario.configure(try scenario.origin(), rules: "[]")
             let gateway = try scenario.serve()
-            #expect(try gateway.client().send("GET", "/").status == 200)
+            try expectEqual(gateway.client().send("GET", "/").status, 200)
             gateway.child.signal(number)
-            #expect(try gateway.child.waitForEnd() == 0)
-            #expect(try gateway.complaints(of: "draining") == 1)
+            try expectEqual(gateway.child.waitForEnd(), 0)
+            try expectEqual(gateway.complaints(of: "draining"), 1)
         }
 
         @Test func `a killed gateway starts again at once on its port, with clients connected`()
@@ -66,7 +67,7 @@ extension Scenarios {
             try scenario.configure(try scenario.origin(), rules: "[]")
             let gateway = try scenario.serve()
             let clients = (0..<8).map { _ in gateway.client() }
-            for client in clients { #expect(try client.send("GET", "/").status == 200) }
+            for client in clients { try expectEqual(client.send("GET", "/").status, 200) }
             let text = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)
             try scenario.write(
                 "portcullis.yaml",
@@ -78,8 +79,8 @@ extension Scenarios {
             )
             try gateway.crash()
             let next = try scenario.serve()
-            #expect(next.port == gateway.port)
-            #expect(try next.client().send("GET", "/").status == 200)
+            expectEqual(next.port, gateway.port)
+            try expectEqual(next.client().send("GET", "/").status, 200)
         }
 
         @Test(arguments: ["off", "on"])
@@ -99,11 +100,11 @@ extension Scenarios {
             )
             try giveAway(scenario)
             let process = try scenario.serve().child.identifier
-            #expect(try owner(of: process) == (setting == "off" ? 0 : serving))
+            try expectEqual(owner(of: process), setting == "off" ? 0 : serving)
             guard setting == "off" else { return }
             let limits = try String(contentsOfFile: "/proc/\(process)/limits", encoding: .utf8)
             let core = try #require(limits.split(separator: "\n").first { $0.contains("core") })
-            #expect(core.split(whereSeparator: \.isWhitespace).suffix(3) == ["0", "0", "bytes"])
+            expectEqual(core.split(whereSeparator: \.isWhitespace).suffix(3), ["0", "0", "bytes"])
         }
 
         /// Makes the scenario's folder nobody's, as a package makes the store's folder the user's.
@@ -129,21 +130,23 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(client.send(raw: keys[0].get("/v1/bare")).status, 200)
             let threads = try threads(of: gateway.child.identifier)
             // A sanitizer has a thread of its own, which is there before the program begins.
             let isBare = ProcessInfo.processInfo.environment["TSAN_OPTIONS"] == nil
             #expect(threads.count >= 2)
             for thread in threads {
-                #expect(
-                    thread["Uid"] == Array(repeating: "\(uid)", count: 4).joined(separator: " ")
+                expectEqual(
+                    thread["Uid"],
+                    Array(repeating: "\(uid)", count: 4).joined(separator: " ")
                 )
-                #expect(
-                    thread["Gid"] == Array(repeating: "\(gid)", count: 4).joined(separator: " ")
+                expectEqual(
+                    thread["Gid"],
+                    Array(repeating: "\(gid)", count: 4).joined(separator: " ")
                 )
-                #expect(thread["Groups"]?.split(separator: " ").contains("0") == false)
-                #expect(thread["CapEff"] == "0000000000000000")
-                #expect(thread["CapPrm"] == "0000000000000000")
+                expectEqual(thread["Groups"]?.split(separator: " ").contains("0"), false)
+                expectEqual(thread["CapEff"], "0000000000000000")
+                expectEqual(thread["CapPrm"], "0000000000000000")
                 #expect(thread["NoNewPrivs"] == "1" || !isBare)
             }
             #expect(threads.contains { $0["NoNewPrivs"] == "1" })
@@ -151,22 +154,22 @@ extension Scenarios {
             // What an operator does as root beside it goes on working.
             let config = scenario.path("portcullis.yaml")
             let id = keys[0].keyID.base64
-            #expect(try scenario.portcullis("keys", "revoke", "--config", config, id).status == 0)
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).reason == "key-revoked")
+            try expectEqual(scenario.portcullis("keys", "revoke", "--config", config, id).status, 0)
+            try expectEqual(client.send(raw: keys[0].get("/v1/bare")).reason, "key-revoked")
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try client.send(raw: keys[1].get("/v1/bare")).status == 200)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(client.send(raw: keys[1].get("/v1/bare")).status, 200)
+            try expectEqual(gateway.stop(), 0)
             let files = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
             let store = files.filter { $0.hasPrefix("portcullis.db") }
             #expect(store.contains("portcullis.db.generation"))
             for name in store {
                 var status = stat()
-                #expect(stat(scenario.path(name), &status) == 0)
-                #expect(status.st_uid == uid, "\(name)")
-                #expect(status.st_mode & 0o777 == 0o600, "\(name)")
+                expectEqual(stat(scenario.path(name), &status), 0)
+                expectEqual(status.st_uid, uid, "\(name)")
+                expectEqual(status.st_mode & 0o777, 0o600, "\(name)")
             }
         }
 
@@ -189,7 +192,7 @@ extension Scenarios {
             _ = try gateway.child.wait(for: "refused reload") { _, complained in
                 complained.contains("reload refused, generation 1 stays in use") ? true : nil
             }
-            #expect(try gateway.client().send(raw: key.get("/v1/bare")).status == 200)
+            try expectEqual(gateway.client().send(raw: key.get("/v1/bare")).status, 200)
         }
 
         @Test func `a reload that a new process could take names the upgrade, others a restart`()
@@ -212,7 +215,7 @@ extension Scenarios {
                     let refusals = complained.components(separatedBy: "reload refused")
                     return refusals.count > number + 1 ? refusals[number + 1] : nil
                 }
-                #expect(said.contains(config) == isTaken, "\(new): \(said)")
+                expectEqual(said.contains(config), isTaken, "\(new): \(said)")
                 #expect(said.contains("estart the gateway"))
             }
         }
@@ -236,7 +239,7 @@ extension Scenarios {
                     text.replacing("unix:\(path)\"", with: "unix:\(next)\"")
                 )
                 let start = try stand.scenario.portcullis("serve", file)
-                #expect(start.status == 1)
+                expectEqual(start.status, 1)
                 #expect(start.complained.contains(what), "\(start)")
                 #expect(start.complained.contains(process), "\(start)")
                 #expect(start.complained.contains("a gateway of this configuration"))
@@ -264,15 +267,15 @@ extension Scenarios {
             )
             // It keeps its listeners for that hour.
             gateway.child.signal(SIGTERM)
-            #expect(try gateway.complaints(of: "lame duck: ") == 1)
+            try expectEqual(gateway.complaints(of: "lame duck: "), 1)
             let start = try scenario.portcullis("serve", file)
-            #expect(start.status == 1)
+            expectEqual(start.status, 1)
             let taken = "can't listen on \(address): address in use by "
             #expect(start.complained.contains(taken), "\(start)")
             let holder = "(process \(gateway.child.identifier)), a gateway of this configuration"
             #expect(start.complained.contains(holder), "\(start)")
             #expect(start.complained.contains("wait until it has ended"))
-            #expect(try gateway.client().send("GET", "/").status == 200)
+            try expectEqual(gateway.client().send("GET", "/").status, 200)
         }
 
         /// A signal was lost that came while Dispatch was still preparing to watch for it.
@@ -281,7 +284,7 @@ extension Scenarios {
             defer { scenario.end() }
             let origin = try scenario.origin()
             try scenario.configure(origin, rules: Self.rules)
-            for _ in 0..<8 { #expect(try scenario.serve().stop() == 0) }
+            for _ in 0..<8 { try expectEqual(scenario.serve().stop(), 0) }
         }
 
         /// The resolver's server is a socket of the test that reads nothing. Only root may have a
@@ -312,10 +315,10 @@ extension Scenarios {
             gateway.child.signal(SIGHUP)
             // The name is asked for.
             var byte: UInt8 = 0
-            #expect(recv(resolver.descriptor, &byte, 1, 0) == 1)
-            #expect(try admin.send("GET", "/readyz").status == 200)
-            #expect(try gateway.client().send("GET", "/plain").status == 200)
-            #expect(try gateway.stop() == 0)
+            expectEqual(recv(resolver.descriptor, &byte, 1, 0), 1)
+            try expectEqual(admin.send("GET", "/readyz").status, 200)
+            try expectEqual(gateway.client().send("GET", "/plain").status, 200)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test(.enabled(if: isRoot && Scenario.tool("unshare") != nil))
@@ -381,7 +384,7 @@ extension Scenarios {
             ] {
                 try scenario.configure(origin, rules: Self.rules, more: "process: \(process)")
                 let served = try scenario.portcullis("serve", config)
-                #expect(served.status == 1)
+                expectEqual(served.status, 1)
                 #expect(served.complained.contains(complaint), "\(served.complained)")
                 #expect(!served.complained.contains("listening"))
             }

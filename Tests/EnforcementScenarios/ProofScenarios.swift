@@ -1,5 +1,6 @@
 import AppAttest
 import AppleStandIn
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -122,7 +123,7 @@ extension Scenarios {
 
             /// Starts the gateway again on the same store.
             func restart() throws {
-                #expect(try gateway.stop() == 0)
+                try expectEqual(gateway.stop(), 0)
                 gateway = try scenario.serve()
                 client = gateway.client()
             }
@@ -153,23 +154,27 @@ extension Scenarios {
         @Test func `each proof that a rule names is enough, and the origin gets its name`() throws {
             try play { (stand) throws in
                 let token = TokenIssuer.token()
-                #expect(try stand.send("/both/1", (Self.field, token)).status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "app-check")
-                #expect(stand.saw("App-Attest-Verdict") == "pass")
-                #expect(stand.saw("App-Attest-Key-Id") == nil)
-                #expect(try stand.send("/both/2", signed: true).status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "assertion")
-                #expect(try stand.send("/both/3", (Self.field, token), signed: true).status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "assertion")
-                #expect(stand.saw("App-Attest-Key-Id") == stand.key.keyID.base64)
-
-                #expect(try stand.send("/page/", ("Cookie", "a=b; check=\(token)")).status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "cookie")
-                #expect(
-                    try stand.send("/bearer/", ("Authorization", "bearer \(token)")).status == 200
+                try expectEqual(stand.send("/both/1", (Self.field, token)).status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "app-check")
+                expectEqual(stand.saw("App-Attest-Verdict"), "pass")
+                expectEqual(stand.saw("App-Attest-Key-Id"), nil)
+                try expectEqual(stand.send("/both/2", signed: true).status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "assertion")
+                try expectEqual(
+                    stand.send("/both/3", (Self.field, token), signed: true).status,
+                    200
                 )
-                #expect(stand.saw("App-Attest-Proof") == "access")
-                #expect(stand.saw("Authorization") == "bearer \(token)")
+                expectEqual(stand.saw("App-Attest-Proof"), "assertion")
+                expectEqual(stand.saw("App-Attest-Key-Id"), stand.key.keyID.base64)
+
+                try expectEqual(stand.send("/page/", ("Cookie", "a=b; check=\(token)")).status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "cookie")
+                try expectEqual(
+                    stand.send("/bearer/", ("Authorization", "bearer \(token)")).status,
+                    200
+                )
+                expectEqual(stand.saw("App-Attest-Proof"), "access")
+                expectEqual(stand.saw("Authorization"), "bearer \(token)")
             }
         }
 
@@ -181,9 +186,9 @@ extension Scenarios {
                     signed: true,
                     damage: .signature
                 )
-                #expect(answer.status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "app-check")
-                #expect(stand.saw("App-Attest-Key-Id") == nil)
+                expectEqual(answer.status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "app-check")
+                expectEqual(stand.saw("App-Attest-Key-Id"), nil)
                 let old = TokenIssuer.token(seconds: -60)
                 let refused = try stand.send(
                     "/both/2",
@@ -191,9 +196,9 @@ extension Scenarios {
                     signed: true,
                     damage: .signature
                 )
-                #expect(refused.reason == "signature-mismatch")
-                #expect(try stand.send("/both/3", (Self.field, old)).reason == "proof-expired")
-                #expect(try stand.send("/both/4").reason == "assertion-missing")
+                expectEqual(refused.reason, "signature-mismatch")
+                try expectEqual(stand.send("/both/3", (Self.field, old)).reason, "proof-expired")
+                try expectEqual(stand.send("/both/4").reason, "assertion-missing")
             }
         }
 
@@ -205,23 +210,24 @@ extension Scenarios {
                     ("Cookie", "check=\(token)"), ("X-Once", token),
                 ]
                 for field in fields {
-                    #expect(try stand.send("/ours/1", field).reason == "assertion-missing")
+                    try expectEqual(stand.send("/ours/1", field).reason, "assertion-missing")
                 }
-                #expect(
-                    try stand.send(
+                try expectEqual(
+                    stand.send(
                         "/ours/2",
                         ("App-Attest-Key-Id", stand.key.keyID.base64),
                         ("App-Attest-Assertion", token)
-                    ).reason == "assertion-malformed"
+                    ).reason,
+                    "assertion-malformed"
                 )
                 // Another proof's place.
                 for field in fields.dropFirst() {
-                    #expect(try stand.send("/theirs/1", field).reason == "proof-missing")
+                    try expectEqual(stand.send("/theirs/1", field).reason, "proof-missing")
                 }
-                #expect(try stand.send("/theirs/2", signed: true).reason == "proof-missing")
+                try expectEqual(stand.send("/theirs/2", signed: true).reason, "proof-missing")
                 let claim = ("App-Attest-Proof", "assertion")
-                #expect(try stand.send("/theirs/3", claim, (Self.field, token)).status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "app-check")
+                try expectEqual(stand.send("/theirs/3", claim, (Self.field, token)).status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "app-check")
             }
         }
 
@@ -241,11 +247,14 @@ extension Scenarios {
                     #expect(answer.reason == "proof-malformed" && answer.status == 400)
                 }
                 for cookie in ["Check=\(token)", "check =\(token)", "xcheck=\(token)", "check"] {
-                    #expect(try stand.send("/page/4", ("Cookie", cookie)).reason == "proof-missing")
+                    try expectEqual(
+                        stand.send("/page/4", ("Cookie", cookie)).reason,
+                        "proof-missing"
+                    )
                 }
                 for value in ["Basic \(token)", "Bearer\(token)", token, "Bearer"] {
                     let answer = try stand.send("/bearer/", ("Authorization", value))
-                    #expect(answer.reason == "proof-missing", "\(value.prefix(8))")
+                    expectEqual(answer.reason, "proof-missing", "\(value.prefix(8))")
                 }
             }
         }
@@ -254,7 +263,7 @@ extension Scenarios {
             try play { (stand) throws in
                 let answer = try stand.send("/theirs/1")
                 #expect(answer.status == 401 && answer.reason == "proof-missing")
-                #expect(answer.member("next") == "get-token")
+                expectEqual(answer.member("next"), "get-token")
                 let challenge = answer.value("WWW-Authenticate") ?? ""
                 #expect(challenge.contains(#"tokens="app-check""#), "\(challenge)")
                 let other = TokenIssuer.token(audience: "elsewhere")
@@ -269,14 +278,15 @@ extension Scenarios {
         @Test func `a rule may ask for a token beside a signature`() throws {
             try play { (stand) throws in
                 let token = TokenIssuer.token()
-                #expect(try stand.send("/beside/1", signed: true).reason == "proof-missing")
-                #expect(
-                    try stand.send("/beside/2", (Self.field, token)).reason == "assertion-missing"
+                try expectEqual(stand.send("/beside/1", signed: true).reason, "proof-missing")
+                try expectEqual(
+                    stand.send("/beside/2", (Self.field, token)).reason,
+                    "assertion-missing"
                 )
                 let answer = try stand.send("/beside/3", (Self.field, token), signed: true)
-                #expect(answer.status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "assertion, app-check")
-                #expect(stand.saw("App-Attest-Key-Id") == stand.key.keyID.base64)
+                expectEqual(answer.status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "assertion, app-check")
+                expectEqual(stand.saw("App-Attest-Key-Id"), stand.key.keyID.base64)
             }
         }
 
@@ -292,23 +302,26 @@ extension Scenarios {
                 let proof = stand.key.proof(of: request, signing: form)
                 let others = TokenIssuer.token(more: #","jti":"others""#)
                 let exchanged = proof.fields + [(Self.field, others)]
-                #expect(
-                    try stand.client.send("GET", "/bound/1", exchanged).reason
-                        == "signature-mismatch"
+                try expectEqual(
+                    stand.client.send("GET", "/bound/1", exchanged).reason,
+                    "signature-mismatch"
                 )
-                #expect(try stand.client.send(request, proof).status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "assertion, app-check")
-                #expect(stand.saw(Self.field) == mine)
+                try expectEqual(stand.client.send(request, proof).status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "assertion, app-check")
+                expectEqual(stand.saw(Self.field), mine)
             }
         }
 
         @Test func `a device that can't attest is admitted with the token that stands in`() throws {
             try play { (stand) throws in
                 let (token, unable) = (TokenIssuer.token(), ("App-Attest-Unsupported", "1"))
-                #expect(try stand.send("/old/1", unable).reason == "proof-missing")
-                #expect(try stand.send("/old/2", (Self.field, token)).reason == "assertion-missing")
-                #expect(try stand.send("/old/3", unable, (Self.field, token)).status == 200)
-                #expect(stand.saw("App-Attest-Proof") == "app-check")
+                try expectEqual(stand.send("/old/1", unable).reason, "proof-missing")
+                try expectEqual(
+                    stand.send("/old/2", (Self.field, token)).reason,
+                    "assertion-missing"
+                )
+                try expectEqual(stand.send("/old/3", unable, (Self.field, token)).status, 200)
+                expectEqual(stand.saw("App-Attest-Proof"), "app-check")
             }
         }
 
@@ -316,15 +329,19 @@ extension Scenarios {
             try play { (stand) throws in
                 let (old, new) = (TokenIssuer.Key("one"), TokenIssuer.Key("two"))
                 let fresh = TokenIssuer.token(by: new)
-                #expect(try stand.send("/theirs/1", (Self.field, fresh)).reason == "proof-invalid")
+                try expectEqual(
+                    stand.send("/theirs/1", (Self.field, fresh)).reason,
+                    "proof-invalid"
+                )
                 stand.issuer.serveStatusList(TokenIssuer.set(old, new))
                 #expect(
                     try eventually {
                         try stand.send("/theirs/2", (Self.field, fresh)).status == 200
                     }
                 )
-                #expect(
-                    try stand.send("/theirs/3", (Self.field, TokenIssuer.token())).status == 200
+                try expectEqual(
+                    stand.send("/theirs/3", (Self.field, TokenIssuer.token())).status,
+                    200
                 )
                 stand.issuer.serveStatusList(TokenIssuer.set(new))
                 #expect(
@@ -337,7 +354,7 @@ extension Scenarios {
                 #expect(stand.issuer.waitForList { $0.suffix(2).allSatisfy { $0.status == 200 } })
                 stand.issuer.stop()
                 try stand.restart()
-                #expect(try stand.send("/theirs/5", (Self.field, fresh)).status == 200)
+                try expectEqual(stand.send("/theirs/5", (Self.field, fresh)).status, 200)
                 let metrics = try stand.gateway.adminClient().send("GET", "/metrics").text
                 #expect(metrics.contains(#"portcullis_proof_keys_age_seconds{proof="app-check"}"#))
             }
@@ -358,7 +375,7 @@ extension Scenarios {
                 }
                 let metrics = try stand.gateway.adminClient().send("GET", "/metrics").text
                 let sample = #"portcullis_proof_keys{proof="app-check"} "#
-                #expect(metrics.split(separator: "\n").count { $0.hasPrefix(sample) } == 1)
+                expectEqual(metrics.split(separator: "\n").count { $0.hasPrefix(sample) }, 1)
             }
         }
 
@@ -376,14 +393,14 @@ extension Scenarios {
                 let answers = try TokenIssuer.atOnce(8) { _ in
                     try gateway.client().send("GET", "/once/1", [("X-Once", token)])
                 }
-                #expect(answers.filter { $0.status == 200 }.count == 1)
-                #expect(answers.filter { $0.reason == "proof-spent" }.count == 7)
+                expectEqual(answers.filter { $0.status == 200 }.count, 1)
+                expectEqual(answers.filter { $0.reason == "proof-spent" }.count, 7)
                 try stand.restart()
-                #expect(try stand.send("/once/2", ("X-Once", token)).reason == "proof-spent")
+                try expectEqual(stand.send("/once/2", ("X-Once", token)).reason, "proof-spent")
                 let other = TokenIssuer.token(more: #","jti":"b""#)
-                #expect(try stand.send("/once/3", ("X-Once", other)).status == 200)
+                try expectEqual(stand.send("/once/3", ("X-Once", other)).status, 200)
                 let nameless = try stand.send("/once/4", ("X-Once", TokenIssuer.token()))
-                #expect(nameless.reason == "proof-refused")
+                expectEqual(nameless.reason, "proof-refused")
             }
         }
 
@@ -392,11 +409,11 @@ extension Scenarios {
                 let token = TokenIssuer.token()
                 let refused = try stand.send("/away/1", ("X-Away", token))
                 #expect(refused.status == 503 && refused.reason == "proof-unavailable")
-                #expect(try stand.send("/lenient/1", ("X-Away", token)).status == 200)
-                #expect(stand.saw("App-Attest-Verdict") == "error")
-                #expect(stand.saw("App-Attest-Reason") == "proof-unavailable")
-                #expect(stand.saw("App-Attest-Proof") == nil)
-                #expect(try stand.send("/lenient/2").reason == "proof-missing")
+                try expectEqual(stand.send("/lenient/1", ("X-Away", token)).status, 200)
+                expectEqual(stand.saw("App-Attest-Verdict"), "error")
+                expectEqual(stand.saw("App-Attest-Reason"), "proof-unavailable")
+                expectEqual(stand.saw("App-Attest-Proof"), nil)
+                try expectEqual(stand.send("/lenient/2").reason, "proof-missing")
             }
         }
     }
@@ -446,7 +463,7 @@ extension Scenarios {
             for round in 0..<5 {
                 let token = "0.round\(round)"
                 tests.addTest(token, StandInTest())
-                #expect(try send(token).filter { $0.status == 200 }.count == 1)
+                try expectEqual(send(token).filter { $0.status == 200 }.count, 1)
                 // A service that calls it good again finds it spent at all gateways.
                 tests.addTest(token, StandInTest())
                 let answers = try send(token)
@@ -481,8 +498,8 @@ extension Scenarios {
                 let answers = try TokenIssuer.atOnce(9) { number in
                     try gateways[number % 3].client().send("GET", "/once/", [("X-Once", token)])
                 }
-                #expect(answers.filter { $0.status == 200 }.count == 1)
-                #expect(answers.filter { $0.reason == "proof-spent" }.count == 8)
+                expectEqual(answers.filter { $0.status == 200 }.count, 1)
+                expectEqual(answers.filter { $0.reason == "proof-spent" }.count, 8)
             }
         }
     }

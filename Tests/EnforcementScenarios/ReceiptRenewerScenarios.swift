@@ -2,6 +2,7 @@ import AppAttest
 import Cryptography
 import DeviceKey
 import Encodings
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -291,20 +292,20 @@ extension Scenarios {
             let bench = try Bench { Self.newer($0, $1) }
             defer { bench.end() }
             try bench.wait(for: "a renewal") { try bench.stored().receiptState.outcome == .renewed }
-            #expect(bench.apple.calls.count == 1)
+            expectEqual(bench.apple.calls.count, 1)
             let call = try #require(bench.apple.calls.first)
-            #expect(call.service == .receipts)
-            #expect(call.environment == .production)
-            #expect(call.teamID == nil)
+            expectEqual(call.service, .receipts)
+            expectEqual(call.environment, .production)
+            expectEqual(call.teamID, nil)
             let attested = bench.attested
             let sent = Base64.encode(attested.span)
-            #expect(call.body == sent)
+            expectEqual(call.body, sent)
             let stored = try bench.stored()
             let receipt = try UnverifiedReceipt(bytes: try #require(stored.receipt))
-            #expect(receipt.fields.kind == .receipt)
-            #expect(stored.receiptState.riskMetric == 5)
-            #expect(stored.receiptState.notBefore == receipt.fields.notBefore?.seconds)
-            #expect(stored.receiptState.expiresAt == receipt.fields.expirationTime?.seconds)
+            expectEqual(receipt.fields.kind, .receipt)
+            expectEqual(stored.receiptState.riskMetric, 5)
+            expectEqual(stored.receiptState.notBefore, receipt.fields.notBefore?.seconds)
+            expectEqual(stored.receiptState.expiresAt, receipt.fields.expirationTime?.seconds)
             try bench.wait(for: "the metric") { bench.metric == 5 }
             try bench.wait(for: "the others") { bench.receipts.announced.count == 1 }
             // A week later the newer one is sent.
@@ -313,10 +314,10 @@ extension Scenarios {
             bench.apple.answer { _ in Self.newer(key, now.now, metric: 9) }
             bench.step(8 * 86_400)
             try bench.wait(for: "the second renewal") { bench.metric == 9 }
-            #expect(bench.apple.calls.count == 2)
+            expectEqual(bench.apple.calls.count, 2)
             let bytes = receipt.bytes
             let next = Base64.encode(bytes.span)
-            #expect(bench.apple.calls.last?.body == next)
+            expectEqual(bench.apple.calls.last?.body, next)
         }
 
         @Test(arguments: Row.statuses + Row.wrong)
@@ -328,13 +329,13 @@ extension Scenarios {
                 try bench.wait(for: row.name) { try bench.stored().receiptState.outcome == outcome }
             }
             let stored = try bench.stored()
-            #expect(stored.receipt == bench.attested)
-            #expect(stored.receiptState.outcome == row.outcome)
-            #expect((stored.receiptState.triedAt == nil) == (row.outcome == nil))
-            #expect((stored.receiptState.dueAt == nil) == (row.outcome == .gone))
-            #expect(bench.metric == nil)
+            expectEqual(stored.receipt, bench.attested)
+            expectEqual(stored.receiptState.outcome, row.outcome)
+            expectEqual((stored.receiptState.triedAt == nil), row.outcome == nil)
+            expectEqual((stored.receiptState.dueAt == nil), row.outcome == .gone)
+            expectEqual(bench.metric, nil)
             #expect(bench.receipts.announced.isEmpty)
-            #expect(bench.apple.calls.count == 1)
+            expectEqual(bench.apple.calls.count, 1)
         }
 
         @Test func `behind an outage the same key is tried again`() throws {
@@ -344,10 +345,10 @@ extension Scenarios {
             let (key, clock) = (bench.key, bench.clock)
             bench.apple.answer { _ in Self.newer(key, clock.now) }
             bench.step(599)
-            #expect(bench.metric == nil)
+            expectEqual(bench.metric, nil)
             bench.step(2)
             try bench.wait(for: "the renewal") { bench.metric == 5 }
-            #expect(bench.apple.calls.count == 2)
+            expectEqual(bench.apple.calls.count, 2)
         }
 
         @Test func `a command has a receipt renewed at once, and a revoked key is left alone`()
@@ -366,12 +367,12 @@ extension Scenarios {
             bench.apple.answer { _ in Self.newer(key, clock.now, metric: 11) }
             clock.step(2 * 86_400)
             let now = clock.now.seconds
-            #expect(try keys.askRenewal(of: key.keyID, now: now) == .asked)
+            try expectEqual(keys.askRenewal(of: key.keyID, now: now), .asked)
             try bench.wait(for: "the renewal that was asked for") { bench.metric == 11 }
-            #expect(try keys.revoke(key.keyID, ChangeNote(now: now)) == .revoked)
+            try expectEqual(keys.revoke(key.keyID, ChangeNote(now: now)), .revoked)
             bench.step(20 * 86_400)
             try bench.wait(for: "a look at the store") { bench.renewer.facts.due == 0 }
-            #expect(bench.apple.calls.count == 2)
+            expectEqual(bench.apple.calls.count, 2)
             try keys.close()
         }
     }

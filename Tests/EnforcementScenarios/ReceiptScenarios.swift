@@ -1,6 +1,7 @@
 import AppAttest
 import AppleStandIn
 import Cryptography
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -21,7 +22,7 @@ extension Scenarios {
                 + #", "receipt": "\#(Data(receipt).base64EncodedString())"}"#
             try stand.scenario.write("keys.jsonl", line + "\n")
             let result = try command(stand, "keys", "import", stand.scenario.path("keys.jsonl"))
-            #expect(result.status == 0, "\(result)")
+            expectEqual(result.status, 0, "\(result)")
             return key
         }
 
@@ -57,7 +58,7 @@ extension Scenarios {
             defer { stand.end() }
             let key = try imported(stand)
             stand.apple.add(key, riskMetric: 7)
-            #expect(try command(stand, "receipts", "renew", key.keyID.base64).status == 0)
+            try expectEqual(command(stand, "receipts", "renew", key.keyID.base64).status, 0)
             // A gateway begins within a second of its clock, at random.
             stand.step(minutes: 1)
             let renewed = try wait(stand, key, for: "renewed")
@@ -73,7 +74,7 @@ extension Scenarios {
             #expect(status.contains(#""risk_known":1"#))
             // Apple gives no newer one before a day has passed.
             let again = try command(stand, "receipts", "renew", key.keyID.base64)
-            #expect(again.status == 1)
+            expectEqual(again.status, 1)
             #expect(again.complained.contains("can't be renewed before"))
         }
 
@@ -98,14 +99,14 @@ extension Scenarios {
             try stand.scenario.write("portcullis.yaml", changed)
             try stand.reload(until: 2)
             let key = try imported(stand)
-            #expect(try command(stand, "receipts", "renew", key.keyID.base64).status == 0)
+            try expectEqual(command(stand, "receipts", "renew", key.keyID.base64).status, 0)
             stand.step(minutes: 1)
             let shown = try wait(stand, key, for: why)
             #expect(shown["renewal_tried_at"] != nil && shown["renewal_due_at"] != nil)
             #expect(try command(stand, "receipts", "status").printed.contains(#""\#(why)":1"#))
             let page = try stand.metrics()
             #expect(page.contains(#"receipt_renewals_total{outcome="\#(why)"} 1"#))
-            #expect(stand.apple.calls.count == 0)
+            expectEqual(stand.apple.calls.count, 0)
         }
 
         @Test func `an answer that is no newer receipt leaves the stored one`() throws {
@@ -115,7 +116,7 @@ extension Scenarios {
             stand.apple.add(key, riskMetric: 7)
             stand.apple.always(.receipts, .receiptAsSent)
             let before = try shown(stand, key)["receipt"] as? String
-            #expect(try command(stand, "receipts", "renew", key.keyID.base64).status == 0)
+            try expectEqual(command(stand, "receipts", "renew", key.keyID.base64).status, 0)
             stand.step(minutes: 1)
             let after = try wait(stand, key, for: "invalid")
             #expect(after["receipt"] as? String == before)

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
@@ -39,9 +40,9 @@ extension Scenarios {
             let request = SoftwareKey.Request(method: "POST", target: "/v1/held", content: content)
             let proof = key.proof(of: request, signing: Self.signing)
             let answer = try HTTPClient(port: gateway.port).send(request, proof)
-            #expect(answer.status == 200)
-            #expect(answer.text == "\(count)")
-            #expect(origin.requests.map(\.body.count) == [count, count])
+            expectEqual(answer.status, 200)
+            expectEqual(answer.text, "\(count)")
+            expectEqual(origin.requests.map(\.body.count), [count, count])
         }
     }
 }

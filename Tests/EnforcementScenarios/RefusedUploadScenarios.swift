@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -45,7 +46,7 @@ extension Scenarios {
             try client.send(content)
             client.finishSending()
             let response = try client.readResponse(to: "POST")
-            #expect(response.status == 401)
+            expectEqual(response.status, 401)
             #expect(String(decoding: response.body, as: UTF8.self).contains("assertion-missing"))
             #expect(origin.seen.isEmpty)
         }
@@ -73,7 +74,7 @@ extension Scenarios {
             let gateway = try Self.serve(in: scenario, more: more).gateway
             let client = try Wire(port: gateway.port)
             try client.send(Self.head(1 << 20))
-            #expect(try client.readResponse(to: "POST").status == 401)
+            try expectEqual(client.readResponse(to: "POST").status, 401)
             #expect(
                 eventually {
                     // Without the limit each piece would go its way, far from the silence of 5 s.
@@ -90,7 +91,7 @@ extension Scenarios {
             let gateway = try Self.serve(in: scenario, more: more).gateway
             let client = try Wire(port: gateway.port)
             try client.send(Self.head(1 << 20))
-            #expect(try client.readResponse(to: "POST").status == 401)
+            try expectEqual(client.readResponse(to: "POST").status, 401)
             // No `eventually`, which pauses longer than a tick of the event loop's deadlines.
             let isCut = (0..<30_000).contains { _ in
                 (try? client.send("0123456789")) == nil || client.isReset(within: 2)
@@ -104,11 +105,11 @@ extension Scenarios {
             let (gateway, origin) = try Self.serve(in: scenario)
             let client = try HTTP2Client(try Wire(port: gateway.clientPort))
             let id = try client.open(HTTP2Client.post("/v1/orders"), ends: false)
-            #expect(try client.answer(id).status == 401)
+            try expectEqual(client.answer(id).status, 401)
             try client.sendInTime([UInt8](repeating: 0x61, count: 1 << 20), on: id)
-            #expect(try client.ask(HTTP2Client.get("/v1/orders")).status == 401)
+            try expectEqual(client.ask(HTTP2Client.get("/v1/orders")).status, 401)
             // curl 7.88 takes a reset that comes with the response for a failure.
-            #expect(client.soFar(id).reset == nil)
+            expectEqual(client.soFar(id).reset, nil)
             #expect(origin.seen.isEmpty)
         }
 
@@ -121,11 +122,11 @@ extension Scenarios {
             let gateway = try Self.serve(in: scenario, more: more).gateway
             let client = try HTTP2Client(try Wire(port: gateway.clientPort))
             let id = try client.open(HTTP2Client.post("/v1/orders"), ends: false)
-            #expect(try client.answer(id).status == 401)
+            try expectEqual(client.answer(id).status, 401)
             try client.send([UInt8](repeating: 0x61, count: 100), on: id, ends: false)
             try client.readUntil { client.soFar(id).reset != nil }
-            #expect(client.soFar(id).reset == 0)
-            #expect(try client.ask(HTTP2Client.get("/v1/orders")).status == 401)
+            expectEqual(client.soFar(id).reset, 0)
+            try expectEqual(client.ask(HTTP2Client.get("/v1/orders")).status, 401)
         }
     }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -84,8 +85,8 @@ extension Scenarios {
                 let rules = try #require(try report()["rules"] as? [[String: Any]])
                 let found = try #require(rules.first { $0["id"] as? String == rule })
                 let windows = try #require(found["windows"] as? [[String: Any]])
-                #expect(windows.map { $0["window"] as? String } == ["5m", "1h", "1d"])
-                #expect(Set(windows.map { $0["requests"] as? Int }).count == 1)
+                expectEqual(windows.map { $0["window"] as? String }, ["5m", "1h", "1d"])
+                expectEqual(Set(windows.map { $0["requests"] as? Int }).count, 1)
                 return windows[0]
             }
         }
@@ -134,11 +135,11 @@ extension Scenarios {
                 for build in 0..<24 {
                     let agent = "Shop/\(build) CFNetwork/1410.0.3 Darwin/22.6.0"
                     let claim = (name: "User-Agent", value: agent)
-                    #expect(try client.send("GET", "/v1/\(name)", [claim]).status == 200)
+                    try expectEqual(client.send("GET", "/v1/\(name)", [claim]).status, 200)
                 }
             }
             let told = try stand.run("report", "--json")
-            #expect(told.status == 0, "\(told.complained)")
+            expectEqual(told.status, 0, "\(told.complained)")
             #expect(told.output.count > 4 << 20)
         }
 
@@ -151,10 +152,10 @@ extension Scenarios {
             let gateway = try stand.scenario.serve()
             let client = gateway.client()
             let proof = key.proof(of: Self.request, signing: Self.signing)
-            #expect(try client.send(Self.request, proof).status == 200)
+            try expectEqual(client.send(Self.request, proof).status, 200)
             let claim = (name: "User-Agent", value: "Shop/1031 CFNetwork/1410.0.3 Darwin/22.6.0")
-            #expect(try client.send("GET", "/v1/orders", [claim]).status == 200)
-            #expect(try client.send("GET", "/v1/orders", []).status == 200)
+            try expectEqual(client.send("GET", "/v1/orders", [claim]).status, 200)
+            try expectEqual(client.send("GET", "/v1/orders", []).status, 200)
             _ = try gateway.stop()
             let log = try String(contentsOfFile: stand.scenario.path("access.log"), encoding: .utf8)
             let builds = try log.split(separator: "\n").map { line in
@@ -162,7 +163,7 @@ extension Scenarios {
                 let members = parsed as? [String: Any] ?? [:]
                 return ["app_version", "app_version_source"].map { members[$0] as? String }
             }
-            #expect(builds == [["1042", "signed"], ["1031", "claimed"], [nil, nil]])
+            expectEqual(builds, [["1042", "signed"], ["1031", "claimed"], [nil, nil]])
         }
 
         @Test func `a report says what each share would refuse, and that share refuses just that`()
@@ -177,9 +178,9 @@ extension Scenarios {
             for key in good {
                 var key = key
                 let proof = key.proof(of: Self.request, signing: Self.signing)
-                #expect(try client.send(Self.request, proof).status == 200)
+                try expectEqual(client.send(Self.request, proof).status, 200)
             }
-            #expect(try sendBad(bad, client) == 0)
+            try expectEqual(sendBad(bad, client), 0)
             let counts = try stand.counts(of: "orders")
             let expected = [
                 "requests": 130, "verified": 10, "missing": 60, "invalid": 60, "unsupported": 0,
@@ -188,7 +189,7 @@ extension Scenarios {
             for (name, count) in expected { #expect(counts[name] as? Int == count, "\(name)") }
             #expect((60...80).contains(try #require(counts["installs"] as? Int)))
             let versions = try #require(counts["versions"] as? [[String: Any]])
-            #expect(versions.count == 2)
+            expectEqual(versions.count, 2)
             #expect(versions[0]["version"] as? String == "1042")
             #expect(versions[0]["source"] as? String == "signed")
             #expect(versions[0]["environment"] as? String == "test")
@@ -199,22 +200,22 @@ extension Scenarios {
             #expect(versions[1]["environment"] as? String == "none")
             #expect(versions[1]["missing"] as? Int == 60)
             let told = steps(counts, "requests")
-            #expect(told[100] == 120)
+            expectEqual(told[100], 120)
             #expect((51...69).contains(steps(counts, "installs")[100] ?? 0))
             #expect((51...69).contains(steps(counts, "addresses")[100] ?? 0))
             // A reload changes nothing.
             try stand.reload(gateway, to: 2)
-            #expect(steps(try stand.counts(of: "orders"), "requests") == told)
+            expectEqual(steps(try stand.counts(of: "orders"), "requests"), told)
             var sum = 0
             for percent in [1, 5, 25, 100] {
-                #expect(try stand.run("rollout", "orders", "\(percent)%", "--yes").status == 0)
+                try expectEqual(stand.run("rollout", "orders", "\(percent)%", "--yes").status, 0)
                 let refused = try sendBad(bad, client)
-                #expect(refused == told[percent], "\(percent)%")
+                expectEqual(refused, told[percent], "\(percent)%")
                 sum += refused
             }
             let after = try stand.counts(of: "orders")
             #expect(after["refused"] as? Int == sum)
-            #expect(steps(after, "requests")[25] == (told[25] ?? 0) * 5)
+            expectEqual(steps(after, "requests")[25], (told[25] ?? 0) * 5)
         }
 
         @Test
@@ -225,8 +226,8 @@ extension Scenarios {
             defer { stand.scenario.end() }
             let keys = try stand.scenario.imported(3)
             let gateway = try stand.scenario.serve()
-            #expect(try sendBad(keys, gateway.client()) == 0)
-            #expect(try gateway.client().send("GET", "/v1/rest").status == 200)
+            try expectEqual(sendBad(keys, gateway.client()), 0)
+            try expectEqual(gateway.client().send("GET", "/v1/rest").status, 200)
             let text = try stand.run("report").printed
             #expect(text.contains("\norders: observe\n  last hour ("))
             #expect(text.contains(": 6 judged requests, "))
@@ -237,9 +238,9 @@ extension Scenarios {
             #expect(text.contains(": 1 requests, none of which was judged\n"))
             let day = try stand.run("report", "rest", "--since", "1d").printed
             #expect(day.contains("rest: off\n  last day (") && !day.contains("orders"))
-            #expect(try stand.run("report", "--since", "2d").status == 2)
+            try expectEqual(stand.run("report", "--since", "2d").status, 2)
             let nobody = try stand.run("report", "nobody")
-            #expect(nobody.status == 1)
+            expectEqual(nobody.status, 1)
             #expect(nobody.complained.contains("no rule has this id"))
             try stand.configure(Self.rest)
             try stand.reload(gateway, to: 2)
@@ -248,9 +249,9 @@ extension Scenarios {
             #expect(gone.contains(": 6 judged requests"))
             let since = try #require(try stand.report()["started_at"] as? String)
             #expect(gone.hasPrefix("counted since \(since); "))
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             _ = try stand.scenario.serve()
-            #expect(try stand.run("report", "orders").status == 1)
+            try expectEqual(stand.run("report", "orders").status, 1)
         }
 
         @Test func `the numbers of a chart are those of the report`() throws {
@@ -260,14 +261,14 @@ extension Scenarios {
             _ = try sendBad(keys, try stand.scenario.serve().client())
             let admin = HTTPClient(path: stand.scenario.path("admin.sock"))
             let answer = try admin.send("GET", "/report/series")
-            #expect(answer.value("Content-Type") == "application/json")
+            expectEqual(answer.value("Content-Type"), "application/json")
             let columns = try #require(answer.object?["columns"] as? [String])
             let missing = try #require(columns.firstIndex(of: "missing"))
             let rules = try #require(answer.object?["rules"] as? [[String: Any]])
             let orders = try #require(rules.first { $0["id"] as? String == "orders" })
             for series in try #require(orders["series"] as? [[String: Any]]) {
                 let rows = try #require(series["rows"] as? [[Double]])
-                #expect(rows.reduce(0) { $0 + $1[missing] } == 5)
+                expectEqual(rows.reduce(0) { $0 + $1[missing] }, 5)
                 #expect(rows.allSatisfy { $0.count == columns.count })
             }
         }

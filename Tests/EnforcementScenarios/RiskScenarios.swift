@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -45,7 +46,7 @@ extension Scenarios {
                 scenario.path("portcullis.yaml"),
                 scenario.path("keys.jsonl")
             )
-            #expect(result.status == 0, "\(result)")
+            expectEqual(result.status, 0, "\(result)")
             return keys
         }
 
@@ -79,19 +80,19 @@ extension Scenarios {
                 ("App-Attest-Risk", "0"), ("App_Attest_Risk", "0"), ("App.Attest.Risk", "0"),
                 ("X-App-Attest-Risk", "0"),
             ]
-            #expect(try send(&low, gateway, client, more: forged).status == 200)
-            #expect(try send(&high, gateway, client, more: forged).status == 200)
-            #expect(try send(&unknown, gateway, client, more: forged).status == 200)
-            #expect(try send(&high, gateway, client, to: "/v1/bare", more: forged).status == 200)
-            #expect(try client.send("GET", "/elsewhere", forged).status == 200)
+            try expectEqual(send(&low, gateway, client, more: forged).status, 200)
+            try expectEqual(send(&high, gateway, client, more: forged).status, 200)
+            try expectEqual(send(&unknown, gateway, client, more: forged).status, 200)
+            try expectEqual(send(&high, gateway, client, to: "/v1/bare", more: forged).status, 200)
+            try expectEqual(client.send("GET", "/elsewhere", forged).status, 200)
             let seen = try origin.seen(5).map(\.head)
             let told = seen.map { $0.all("App-Attest-Risk") }
-            #expect(told == [["8"], ["9;mark=risk-exceeded"], ["unknown"], [], []])
+            expectEqual(told, [["8"], ["9;mark=risk-exceeded"], ["unknown"], [], []])
             for head in seen {
                 for (name, _) in forged.dropFirst() { #expect(head.all(name).isEmpty, "\(name)") }
             }
-            #expect(seen[1].all("App-Attest-Verdict") == ["pass"])
-            #expect(try Metrics(gateway.adminClient())["risk_marks_total"] == 1)
+            expectEqual(seen[1].all("App-Attest-Verdict"), ["pass"])
+            try expectEqual(Metrics(gateway.adminClient())["risk_marks_total"], 1)
             let shown = try scenario.portcullis(
                 "keys",
                 "list",
@@ -100,7 +101,7 @@ extension Scenarios {
                 "--config",
                 scenario.path("portcullis.yaml")
             )
-            #expect(shown.printed.split(separator: "\n").count == 1)
+            expectEqual(shown.printed.split(separator: "\n").count, 1)
             #expect(shown.printed.hasPrefix(high.keyID.base64))
             #expect(shown.printed.contains("\t9\t"))
         }
@@ -114,7 +115,7 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let client = gateway.client()
             for index in keys.indices {
-                #expect(try send(&keys[index], gateway, client).status == 200)
+                try expectEqual(send(&keys[index], gateway, client).status, 200)
             }
             try scenario.configure(
                 origin,
@@ -131,17 +132,17 @@ extension Scenarios {
                 let answer = try send(&keys[index], gateway, client)
                 let bytes = keys[index].keyID.digest.bytes
                 let isIn = rollout.enforces(bytes.span, at: UnixTime(seconds: 0))
-                #expect(answer.status == (isIn ? 403 : 200))
+                expectEqual(answer.status, isIn ? 403 : 200)
                 if isIn {
                     refused += 1
-                    #expect(answer.member("reason") == "risk-exceeded")
+                    expectEqual(answer.member("reason"), "risk-exceeded")
                 }
                 // The rule without a limit takes them all.
-                #expect(try send(&keys[index], gateway, client, to: "/v1/bare").status == 200)
+                try expectEqual(send(&keys[index], gateway, client, to: "/v1/bare").status, 200)
             }
             #expect((1..<40).contains(refused))
             let metrics = try Metrics(gateway.adminClient())
-            #expect(metrics["risk_marks_total"] == Double(80 - refused))
+            expectEqual(metrics["risk_marks_total"], Double(80 - refused))
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -84,11 +85,11 @@ extension Scenarios {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
-            #expect(try stand.answers(gateway) == [401])
+            try expectEqual(stand.answers(gateway), [401])
             let done = try stand.run("orders", "observe", "--why", "build 7 fails")
-            #expect(done.status == 0)
-            #expect(done.printed == "orders: enforce (file) → observe (command)\n")
-            #expect(try stand.answers(gateway) == [200])
+            expectEqual(done.status, 0)
+            expectEqual(done.printed, "orders: enforce (file) → observe (command)\n")
+            try expectEqual(stand.answers(gateway), [200])
             let rule = try #require(try stand.status()["orders"])
             #expect(rule["mode"] as? String == "observe")
             #expect(rule["source"] as? String == "command")
@@ -96,19 +97,19 @@ extension Scenarios {
             let order = try #require(rule["order"] as? String)
             #expect(order.hasSuffix("Z, uid \(getuid()): build 7 fails"))
             let entry = try #require(try stand.audit().last)
-            #expect(entry["rule"] == "orders")
-            #expect(entry["from"] == "enforce (file)")
-            #expect(entry["to"] == "observe (command)")
-            #expect(entry["by"] == "uid \(getuid())")
-            #expect(entry["why"] == "build 7 fails")
+            expectEqual(entry["rule"], "orders")
+            expectEqual(entry["from"], "enforce (file)")
+            expectEqual(entry["to"], "observe (command)")
+            expectEqual(entry["by"], "uid \(getuid())")
+            expectEqual(entry["why"], "build 7 fails")
             let listed = try stand.run()
             #expect(listed.printed.contains("orders\tobserve\tcommand ("))
             #expect(listed.printed.contains("\tfile: enforce\n"))
-            #expect(try stand.run("orders", "0%").status == 0)
-            #expect(try stand.answers(gateway) == [200])
-            #expect(try stand.run("orders", "file", "--yes").status == 0)
-            #expect(try stand.answers(gateway) == [401])
-            #expect(try stand.audit().count == 3)
+            try expectEqual(stand.run("orders", "0%").status, 0)
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.run("orders", "file", "--yes").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
+            try expectEqual(stand.audit().count, 3)
         }
 
         @Test func `an order about a rule that takes only tokens needs no store, and is kept`()
@@ -135,14 +136,14 @@ extension Scenarios {
             #expect(text.contains(ofStore))
             try scenario.write("portcullis.yaml", text.replacing(ofStore, with: ""))
             let first = try scenario.serve()
-            #expect(try first.client().send("GET", "/page").status == 401)
+            try expectEqual(first.client().send("GET", "/page").status, 401)
             let done = try scenario.portcullis("rollout", "--config", config, "page", "observe")
-            #expect(done.printed == "page: enforce (file) → observe (command)\n", "\(done)")
-            #expect(try first.client().send("GET", "/page").status == 200)
-            #expect(try first.stop() == 0)
+            expectEqual(done.printed, "page: enforce (file) → observe (command)\n", "\(done)")
+            try expectEqual(first.client().send("GET", "/page").status, 200)
+            try expectEqual(first.stop(), 0)
             #expect(FileManager.default.fileExists(atPath: config + ".rollout"))
             let second = try scenario.serve()
-            #expect(try second.client().send("GET", "/page").status == 200)
+            try expectEqual(second.client().send("GET", "/page").status, 200)
         }
 
         @Test func `the plan that apps get follows the orders`() throws {
@@ -156,15 +157,15 @@ extension Scenarios {
                         return try client.send("GET", "/.well-known/app-attest/plan").text
                     }
                 )
-                #expect(texts.count == 1)
+                expectEqual(texts.count, 1)
                 return try #require(texts.first)
             }
             let printed = try stand.scenario.portcullis(["plan", stand.config]).printed
-            #expect(try served() == printed)
+            try expectEqual(served(), printed)
             // Modes that verify ask the same.
-            #expect(try stand.run("orders", "observe").status == 0)
-            #expect(try served() == printed)
-            #expect(try stand.run("orders", "off").status == 0)
+            try expectEqual(stand.run("orders", "observe").status, 0)
+            try expectEqual(served(), printed)
+            try expectEqual(stand.run("orders", "off").status, 0)
             let off = try served()
             #expect(off != printed)
             #expect(!off.contains("target"))
@@ -172,58 +173,58 @@ extension Scenarios {
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try served() == off)
-            #expect(try stand.run("orders", "file", "--yes").status == 0)
-            #expect(try served() == printed)
+            try expectEqual(served(), off)
+            try expectEqual(stand.run("orders", "file", "--yes").status, 0)
+            try expectEqual(served(), printed)
         }
 
         @Test func `an order outlives a reload, a stop and a kill, and check tells of it`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let first = try stand.scenario.serve()
-            #expect(try stand.run("orders", "off", "--why", "a test").status == 0)
+            try expectEqual(stand.run("orders", "off", "--why", "a test").status, 0)
             first.child.signal(SIGHUP)
             _ = try first.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            #expect(try stand.answers(first) == [200])
+            try expectEqual(stand.answers(first), [200])
             try first.crash()
             let check = try stand.scenario.portcullis("check", stand.config)
-            #expect(check.status == 0)
+            expectEqual(check.status, 0)
             #expect(check.printed.contains("    by a command it is off ("))
             let second = try stand.scenario.serve()
-            #expect(try stand.answers(second) == [200])
+            try expectEqual(stand.answers(second), [200])
             // What the file says later does not count before the order is taken back.
-            #expect(try stand.run("orders", "file").status == 0)
-            #expect(try stand.answers(second) == [401])
-            #expect(try second.stop() == 0)
+            try expectEqual(stand.run("orders", "file").status, 0)
+            try expectEqual(stand.answers(second), [401])
+            try expectEqual(second.stop(), 0)
         }
 
         @Test func `the emergency switch stops every refusal, and no denial`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
-            #expect(try stand.run("--all", "observe", "--why", "on fire").status == 0)
-            #expect(try stand.answers(gateway) == [200])
-            #expect(try stand.answers(gateway, "/v1/closed") == [404])
+            try expectEqual(stand.run("--all", "observe", "--why", "on fire").status, 0)
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.answers(gateway, "/v1/closed"), [404])
             #expect(try stand.status()["orders"]?["source"] as? String == "emergency")
             #expect(try stand.run("orders", "100%").printed.contains("(emergency)\n"))
-            #expect(try stand.answers(gateway) == [200])
-            #expect(try stand.run("--all", "resume").status == 0)
-            #expect(try stand.answers(gateway) == [401])
-            #expect(try stand.audit().map { $0["rule"] } == ["*", "orders", "*"])
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.run("--all", "resume").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
+            try expectEqual(stand.audit().map { $0["rule"] }, ["*", "orders", "*"])
         }
 
         @Test func `the emergency switch works while the files are wrong`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
-            #expect(try stand.answers(gateway) == [401])
+            try expectEqual(stand.answers(gateway), [401])
             try stand.configure(Self.rules.replacing("mode: enforce", with: "mode: enfroce"))
             let done = try stand.run("--all", "observe", "--why", "on fire")
-            #expect(done.status == 0, "\(done)")
+            expectEqual(done.status, 0, "\(done)")
             #expect(done.complained.contains("is asked all the same"), "\(done)")
-            #expect(try stand.answers(gateway) == [200])
+            try expectEqual(stand.answers(gateway), [200])
         }
 
         @Test func `a rule whose file does not say how to verify takes no order`() throws {
@@ -232,7 +233,7 @@ extension Scenarios {
             let gateway = try stand.scenario.serve()
             for id in ["open", "closed", "default"] {
                 let refused = try stand.run(id, "10%")
-                #expect(refused.status == 1)
+                expectEqual(refused.status, 1)
                 #expect(refused.complained.contains("write mode: observe there"))
             }
             #expect(try stand.run("nobody", "10%").complained.contains("no rule has this id;"))
@@ -241,13 +242,13 @@ extension Scenarios {
             #expect(try stand.run("ordres", "observe").complained.contains(slip))
             for (word, meant) in [("10", "10%"), ("1", "1%"), ("oberve", "observe")] {
                 let refused = try stand.run("orders", word)
-                #expect(refused.status == 2)
+                expectEqual(refused.status, 2)
                 #expect(refused.complained.hasSuffix("did you mean \(meant)?\n"))
                 #expect(!refused.complained.contains("Usage"))
             }
-            #expect(try stand.run("orders", "10%", "--why", "a\nb").status == 2)
+            try expectEqual(stand.run("orders", "10%", "--why", "a\nb").status, 2)
             #expect(!FileManager.default.fileExists(atPath: stand.orders))
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test
@@ -267,28 +268,28 @@ extension Scenarios {
             func send(_ place: Int, _ damage: AssertionDamage?) throws {
                 let request = SoftwareKey.Request(method: "GET", target: "/v1/orders")
                 let proof = keys[place].proof(of: request, signing: form, damage: damage)
-                #expect(try client.send(request, proof).status == 200)
+                try expectEqual(client.send(request, proof).status, 200)
             }
             for place in keys.indices { try send(place, nil) }
             // Nothing speaks against it, so nothing is asked.
             let calm = try stand.run("orders", "100%")
-            #expect(calm.status == 0, "\(calm.complained)")
+            expectEqual(calm.status, 0, "\(calm.complained)")
             #expect(calm.complained.contains("100% would have refused 0 of 40 requests (0.00%)"))
             #expect(!(try stand.run("orders", "observe").complained.contains("would have")))
             for place in 0..<20 { try send(place, .counterRepeated) }
             let refused = try stand.run("orders", "100%")
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(
                 refused.complained.contains("100% would have refused 20 of 60 requests (33.33%)")
             )
             #expect(refused.complained.contains("not verified, by build: not known: 20 of 60"))
             #expect(refused.complained.contains("nothing has changed"))
-            #expect(try stand.answers(gateway) == [200])
+            try expectEqual(stand.answers(gateway), [200])
             #expect(try stand.status()["orders"]?["mode"] as? String == "observe")
             let ordered = try stand.run("orders", "100%", "--yes")
-            #expect(ordered.status == 0)
+            expectEqual(ordered.status, 0)
             #expect(ordered.complained.contains("of 76 requests"))
-            #expect(try stand.answers(gateway) == [401])
+            try expectEqual(stand.answers(gateway), [401])
             // A smaller share refuses nobody more.
             #expect(!(try stand.run("orders", "25%").complained.contains("would have")))
         }
@@ -297,17 +298,17 @@ extension Scenarios {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let first = try stand.scenario.serve()
-            #expect(try stand.run("orders", "observe").status == 0)
-            #expect(try first.stop() == 0)
+            try expectEqual(stand.run("orders", "observe").status, 0)
+            try expectEqual(first.stop(), 0)
             let whole = try Data(contentsOf: URL(fileURLWithPath: stand.orders))
             try whole.dropLast(40).write(to: URL(fileURLWithPath: stand.orders))
             let refused = try stand.scenario.portcullis("serve", stand.config)
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains("portcullis.db.rollout:1: found orders that can't"))
             #expect(refused.complained.contains("or delete it"))
-            #expect(try stand.scenario.portcullis("check", stand.config).status == 1)
+            try expectEqual(stand.scenario.portcullis("check", stand.config).status, 1)
             try FileManager.default.removeItem(atPath: stand.orders)
-            #expect(try stand.answers(try stand.scenario.serve()) == [401])
+            try expectEqual(stand.answers(try stand.scenario.serve()), [401])
         }
 
         @Test func `an order that can't be saved changes nothing`() throws {
@@ -320,39 +321,42 @@ extension Scenarios {
                 withIntermediateDirectories: true
             )
             let refused = try stand.run("orders", "observe")
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains("nothing has changed"))
-            #expect(try stand.answers(gateway) == [401])
+            try expectEqual(stand.answers(gateway), [401])
             #expect(try stand.audit().isEmpty)
             try FileManager.default.removeItem(atPath: stand.orders + ".new")
-            #expect(try stand.run("orders", "observe").status == 0)
-            #expect(try stand.answers(gateway) == [200])
-            #expect(try stand.audit().count == 1)
+            try expectEqual(stand.run("orders", "observe").status, 0)
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.audit().count, 1)
         }
 
         @Test func `an order after a cut line of the audit log has a line of its own`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
-            #expect(try stand.answers(try stand.scenario.serve()) == [401])
-            #expect(try stand.run("orders", "observe").status == 0)
+            try expectEqual(stand.answers(try stand.scenario.serve()), [401])
+            try expectEqual(stand.run("orders", "observe").status, 0)
             // As a crash leaves it.
             let log = try #require(FileHandle(forUpdatingAtPath: stand.orders + ".log"))
             _ = try log.seekToEnd()
             try log.write(contentsOf: Data(#"{"rule":"orders","fr"#.utf8))
             try log.close()
-            #expect(try stand.run("orders", "file", "--yes").status == 0)
+            try expectEqual(stand.run("orders", "file", "--yes").status, 0)
             let admin = HTTPClient(path: stand.scenario.path("admin.sock"))
             let answer = try admin.send("GET", "/audit")
             let changes = try #require(answer.object?["changes"] as? [[String: Any]], "\(answer)")
-            #expect(changes.map { $0["to"] as? String } == ["observe (command)", "enforce (file)"])
+            expectEqual(
+                changes.map { $0["to"] as? String },
+                ["observe (command)", "enforce (file)"]
+            )
         }
 
         @Test func `two configurations are compared, with what was ordered`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
-            #expect(try stand.run("orders", "25%").status == 0)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(stand.run("orders", "25%").status, 0)
+            try expectEqual(gateway.stop(), 0)
             let text = try String(contentsOfFile: stand.config, encoding: .utf8)
             let next = text.replacing("sign: [method, target]", with: "sign: [method]")
             try stand.scenario.write("next.yaml", next.replacing("mode: off", with: "mode: deny"))
@@ -360,13 +364,13 @@ extension Scenarios {
                 try stand.scenario.portcullis("diff", stand.config, stand.scenario.path(new))
             }
             let changed = try diff("next.yaml")
-            #expect(changed.status == 0)
+            expectEqual(changed.status, 0)
             #expect(changed.printed.hasPrefix("orders\n  no longer: signs method, target\n"))
             #expect(changed.printed.contains("  by a command it is enforce, 25% by key ("))
             #expect(changed.printed.contains("open\n  mode: off → deny\n"))
-            #expect(try diff("portcullis.yaml").printed == "no endpoint changes\n")
+            try expectEqual(diff("portcullis.yaml").printed, "no endpoint changes\n")
             try stand.scenario.write("next.yaml", "listen: 1\n")
-            #expect(try diff("next.yaml").status == 1)
+            try expectEqual(diff("next.yaml").status, 1)
         }
 
         @Test func `an order of a share refuses that share of the keys`() throws {
@@ -388,7 +392,7 @@ extension Scenarios {
             // Seven standard deviations to either side of 50.
             #expect((8...92).contains(try refused()))
             _ = try stand.run("orders", "0%")
-            #expect(try refused() == 0)
+            try expectEqual(refused(), 0)
         }
     }
 }

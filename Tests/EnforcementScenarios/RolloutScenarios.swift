@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -42,16 +43,16 @@ extension Scenarios {
                 if answer.status == 401, answer.reason == "counter-replayed" {
                     refused.insert(number)
                 } else {
-                    #expect(answer.status == 200)
+                    expectEqual(answer.status, 200)
                 }
             }
             let seen = try origin.seen(before + keys.count - refused.count).dropFirst(before)
             let forwarded = seen.compactMap { $0.head.value("X-Number").flatMap { Int($0) } }
-            #expect(Set(forwarded) == Set(keys.indices).subtracting(refused))
-            #expect(forwarded.count == keys.count - refused.count)
+            expectEqual(Set(forwarded), Set(keys.indices).subtracting(refused))
+            expectEqual(forwarded.count, keys.count - refused.count)
             for request in seen {
-                #expect(request.head.all("App-Attest-Verdict") == ["refuse"])
-                #expect(request.head.all("App-Attest-Reason") == ["counter-replayed"])
+                expectEqual(request.head.all("App-Attest-Verdict"), ["refuse"])
+                expectEqual(request.head.all("App-Attest-Reason"), ["counter-replayed"])
             }
             return refused
         }
@@ -66,11 +67,11 @@ extension Scenarios {
             let quarter = try refused(scenario, first, origin, keys)
             // Six standard deviations to either side of 100.
             #expect((48...152).contains(quarter.count))
-            #expect(try refused(scenario, first, origin, keys) == quarter)
-            #expect(try first.stop() == 0)
+            try expectEqual(refused(scenario, first, origin, keys), quarter)
+            try expectEqual(first.stop(), 0)
 
             let second = try scenario.serve()
-            #expect(try refused(scenario, second, origin, keys) == quarter)
+            try expectEqual(refused(scenario, second, origin, keys), quarter)
             try second.crash()
 
             try scenario.configure(origin, rules: Self.rules(50), more: Self.more)
@@ -86,7 +87,7 @@ extension Scenarios {
                 complained.contains("generation 2") ? true : nil
             }
             let some = Array(keys.prefix(100))
-            #expect(try refused(scenario, third, origin, some).count == some.count)
+            try expectEqual(refused(scenario, third, origin, some).count, some.count)
 
             try scenario.configure(origin, rules: Self.rules(0), more: Self.more)
             third.child.signal(SIGHUP)
@@ -132,16 +133,16 @@ extension Scenarios {
             for number in 1...24 {
                 let address = "192.0.2.\(number)"
                 let unknown = try fates(client, madeUp, from: address)
-                #expect(unknown.count == 1, "an unenrolled key id was chosen")
+                expectEqual(unknown.count, 1, "an unenrolled key id was chosen")
                 let forged = try fates(client, enrolled, from: address, damage: .signature)
-                #expect(forged == unknown, "an enrolled key id was chosen")
+                expectEqual(forged, unknown, "an enrolled key id was chosen")
                 let fields = [("X-Forwarded-For", address)]
                 let head = HTTPClient.head("GET", "/v1/orders", fields)
                 let unsigned = try client.send(raw: Array((head + "\r\n").utf8))
-                #expect(unknown == [unsigned.status == 200 ? 200 : 400])
+                expectEqual(unknown, [unsigned.status == 200 ? 200 : 400])
                 all.formUnion(unknown)
             }
-            #expect(all == [200, 400], "half of the addresses are included")
+            expectEqual(all, [200, 400], "half of the addresses are included")
         }
 
         @Test func `a key outside the rollout passes all the same when it is good`() throws {
@@ -157,10 +158,10 @@ extension Scenarios {
             for key in keys {
                 var key = key
                 let proof = key.proof(of: request, signing: signing)
-                #expect(try client.send(request, proof).status == 200)
+                try expectEqual(client.send(request, proof).status, 200)
             }
             let verdicts = try origin.seen(40).flatMap { $0.head.all("App-Attest-Verdict") }
-            #expect(verdicts == Array(repeating: "pass", count: 40))
+            expectEqual(verdicts, Array(repeating: "pass", count: 40))
         }
     }
 }

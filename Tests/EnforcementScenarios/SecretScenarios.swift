@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -112,7 +113,7 @@ extension Scenarios {
         ) throws -> Set<String> {
             var reasons: Set<String> = []
             var key = Scenario.device.makeKey()
-            #expect(try enrol(gateway, client, key).status == 201)
+            try expectEqual(enrol(gateway, client, key).status, 201)
             for damage in AttestationDamage.allCases {
                 let other = Scenario.device.makeKey()
                 reasons.insert(try enrol(gateway, client, other, damage: damage).reason)
@@ -122,7 +123,7 @@ extension Scenarios {
             for path in ["/v1/orders", "/v1/watched"] {
                 let fresh = Self.request(path, try challenge("assertion", gateway, client))
                 let first = try send(client, fresh, &key)
-                #expect(first.status == 200)
+                expectEqual(first.status, 200)
                 reasons.insert(try send(client, fresh, &key).reason)
                 for damage in AssertionDamage.allCases {
                     let next = try challenge("assertion", gateway, client)
@@ -137,7 +138,7 @@ extension Scenarios {
             reasons.formUnion(try sendMalformed(gateway, client, &key))
             let config = scenario.path("portcullis.yaml")
             let id = key.keyID.base64
-            #expect(try scenario.portcullis("keys", "revoke", "--config", config, id).status == 0)
+            try expectEqual(scenario.portcullis("keys", "revoke", "--config", config, id).status, 0)
             let last = Self.request("/v1/orders", try challenge("assertion", gateway, client))
             reasons.insert(try send(client, last, &key).reason)
             return reasons
@@ -197,10 +198,10 @@ extension Scenarios {
             var written: [(name: String, text: String)] = []
             for page in ["/metrics", "/status"] {
                 let answer = try admin.send("GET", page)
-                #expect(answer.status == 200)
+                expectEqual(answer.status, 200)
                 written.append((page, answer.text))
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             written.append(("the access log", gateway.child.printed))
             written.append(("the gateway's messages", gateway.child.complained))
             // The log is there, and names the key by its short hash alone.
@@ -209,7 +210,7 @@ extension Scenarios {
             for (name, text) in written {
                 #expect(!text.isEmpty)
                 let found = confidences.texts.first { text.contains($0) }
-                #expect(found == nil, "\(name)")
+                expectEqual(found, nil, "\(name)")
             }
         }
 
@@ -229,7 +230,7 @@ extension Scenarios {
                     "-nodes", "-subj", "/CN=localhost", "-keyout", "\(name).key", "-out",
                     "\(name).pem",
                 ]
-                #expect(try scenario.run(openssl, arguments).status == 0)
+                try expectEqual(scenario.run(openssl, arguments).status, 0)
             }
             let config = scenario.path("portcullis.yaml")
             let plain = try String(contentsOfFile: config, encoding: .utf8)
@@ -250,13 +251,13 @@ extension Scenarios {
                 try scenario.write("key.pem", text)
                 try setMode(scenario.path("key.pem"), mode)
                 let served = try scenario.portcullis("serve", config)
-                #expect(served.status == 1)
+                expectEqual(served.status, 1)
                 messages += served.printed + served.complained
             }
             try scenario.write("key.pem", key)
             try setMode(scenario.path("key.pem"), 0o600)
             let gateway = try scenario.serve()
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             messages += gateway.child.printed + gateway.child.complained
             #expect(messages.contains("the key that the chain's first certificate was made for"))
             #expect(messages.contains("open to every user of this host"))

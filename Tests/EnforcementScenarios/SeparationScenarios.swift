@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -15,8 +16,8 @@ extension Scenarios {
             let first = stand.gateway.client()
             let content = String(repeating: "x", count: 77)
             let request = Self.secret + "Content-Length: 77\r\n\r\n" + content
-            #expect(try first.send(raw: Array(request.utf8)).status == 200)
-            #expect(try stand.gateway.client().send(raw: Self.malformed).status == 400)
+            try expectEqual(first.send(raw: Array(request.utf8)).status, 200)
+            try expectEqual(stand.gateway.client().send(raw: Self.malformed).status, 400)
             try stand.stop()
             let log = try String(contentsOfFile: stand.scenario.path("access.log"), encoding: .utf8)
             let line = try #require(log.split(separator: "\n").last)
@@ -33,10 +34,10 @@ extension Scenarios {
         @Test func `after a HEAD of one client an error answer to another has content`() throws {
             let stand = try Stand(loops: 1)
             defer { stand.end() }
-            #expect(try stand.gateway.client().send("HEAD", "/plain").status == 200)
+            try expectEqual(stand.gateway.client().send("HEAD", "/plain").status, 200)
             let answer = try stand.gateway.client().send(raw: Self.malformed)
-            #expect(answer.status == 400)
-            #expect(answer.reason == "host-invalid")
+            expectEqual(answer.status, 400)
+            expectEqual(answer.reason, "host-invalid")
             try stand.stop()
         }
     }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -60,7 +61,7 @@ extension Scenarios {
 
             /// Starts the gateway anew on the same store.
             func restart() throws {
-                #expect(try gateway.stop() == 0)
+                try expectEqual(gateway.stop(), 0)
                 gateway = try scenario.serve()
                 client = gateway.client()
             }
@@ -129,15 +130,15 @@ extension Scenarios {
             let stage = try Stage()
             defer { stage.end() }
             let opened = try stage.ask()
-            #expect(opened.status == 201)
-            #expect(opened.value("Cache-Control") == "no-store")
-            #expect(opened.value("App-Attest-Challenge")?.isEmpty == false)
+            expectEqual(opened.status, 201)
+            expectEqual(opened.value("Cache-Control"), "no-store")
+            expectEqual(opened.value("App-Attest-Challenge")?.isEmpty, false)
             #expect(opened.object?["expires_in"] as? Int == 600)
             #expect(opened.object?["window"] as? Int == 256)
             var session = try #require(SoftwareSession(answer: opened.body))
-            #expect(session.secret.count == 32)
+            expectEqual(session.secret.count, 32)
             for content in ["hello", "", String(repeating: "x", count: 100_000)] {
-                #expect(try stage.send(&session, content: content).status == 200)
+                try expectEqual(stage.send(&session, content: content).status, 200)
             }
             let lines = SigningForm.lines(
                 [.method, .target, .body],
@@ -149,12 +150,12 @@ extension Scenarios {
                 signing: lines,
                 fields: ["idempotency-key": "7"]
             )
-            #expect(streamed.status == 200)
+            expectEqual(streamed.status, 200)
             for seen in try stage.origin.seen(4) {
-                #expect(seen.head.all("App-Attest-Verdict") == ["pass"])
-                #expect(seen.head.all("App-Attest-Proof") == ["session"])
-                #expect(seen.head.all("App-Attest-Key-Id") == [stage.key.keyID.base64])
-                #expect(seen.head.all("App-Attest-App-Id") == [Scenario.appID])
+                expectEqual(seen.head.all("App-Attest-Verdict"), ["pass"])
+                expectEqual(seen.head.all("App-Attest-Proof"), ["session"])
+                expectEqual(seen.head.all("App-Attest-Key-Id"), [stage.key.keyID.base64])
+                expectEqual(seen.head.all("App-Attest-App-Id"), [Scenario.appID])
                 for name in ["Session", "Sequence", "Signature"] {
                     #expect(seen.head.all("App-Attest-\(name)").isEmpty, "\(name)")
                 }
@@ -165,9 +166,9 @@ extension Scenarios {
                 challenge: opened.value("App-Attest-Challenge")
             )
             let proof = stage.key.proof(of: request, signing: Self.signing)
-            #expect(try stage.client.send(request, proof).status == 200)
-            #expect(try stage.origin.seen(5)[4].head.all("App-Attest-Proof") == ["assertion"])
-            #expect(try stage.gateway.stop() == 0)
+            try expectEqual(stage.client.send(request, proof).status, 200)
+            try expectEqual(stage.origin.seen(5)[4].head.all("App-Attest-Proof"), ["assertion"])
+            try expectEqual(stage.gateway.stop(), 0)
         }
 
         @Test func `what a client says of its proof never reaches an origin, whatever the mode`()
@@ -182,11 +183,11 @@ extension Scenarios {
                 ("App.Attest.Sequence", "1"),
             ]
             for path in ["/v1/chat/1", "/v1/observed", "/v1/open"] {
-                #expect(try stage.send(&session, path, more: forged).status == 200)
+                try expectEqual(stage.send(&session, path, more: forged).status, 200)
             }
             let seen = try stage.origin.seen(3)
             for (one, proof) in zip(seen, [["session"], ["session"], []]) {
-                #expect(one.head.all("App-Attest-Proof") == proof)
+                expectEqual(one.head.all("App-Attest-Proof"), proof)
                 for name in ["Session", "Sequence", "Signature", "Proof"] {
                     #expect(one.head.all("App_Attest_\(name)").isEmpty)
                     #expect(one.head.all("App.Attest.\(name)").isEmpty)
@@ -207,11 +208,11 @@ extension Scenarios {
                 try stage.gateway.client().send("GET", "/v1/chat/1", proof.fields)
             }
             let expected = [200] + Array(repeating: 401, count: 11)
-            #expect(answers.map(\.status) == expected)
-            #expect(Set(answers.dropFirst().map(\.reason)) == ["session-replayed"])
-            #expect(answers[1].member("next") == "sign-again")
-            #expect(answers[1].value("App-Attest-Challenge")?.isEmpty == false)
-            #expect(stage.origin.seen.count == 1)
+            expectEqual(answers.map(\.status), expected)
+            expectEqual(Set(answers.dropFirst().map(\.reason)), ["session-replayed"])
+            expectEqual(answers[1].member("next"), "sign-again")
+            expectEqual(answers[1].value("App-Attest-Challenge")?.isEmpty, false)
+            expectEqual(stage.origin.seen.count, 1)
         }
 
         @Test func `one number that many loops get at once is admitted once`() throws {
@@ -231,23 +232,23 @@ extension Scenarios {
                 }
                 let statuses = try racing.map { try $0.value().status }
                 let expected = [200] + Array(repeating: 401, count: 7)
-                #expect(statuses.sorted() == expected)
+                expectEqual(statuses.sorted(), expected)
             }
-            #expect(stage.origin.seen.count == 20)
+            expectEqual(stage.origin.seen.count, 20)
         }
 
         @Test func `after a restart a session is unknown, and an assertion opens another`() throws {
             let stage = try Stage()
             defer { stage.end() }
             var session = try stage.openSession()
-            #expect(try stage.send(&session).status == 200)
+            try expectEqual(stage.send(&session).status, 200)
             try stage.restart()
             let answer = try stage.send(&session)
-            #expect(answer.status == 401)
-            #expect(answer.reason == "session-unknown")
-            #expect(answer.member("next") == "sign-again")
+            expectEqual(answer.status, 401)
+            expectEqual(answer.reason, "session-unknown")
+            expectEqual(answer.member("next"), "sign-again")
             session = try stage.openSession()
-            #expect(try stage.send(&session).status == 200)
+            try expectEqual(stage.send(&session).status, 200)
         }
 
         @Test func `where a rule observes, a client is told that its session has ended`() throws {
@@ -255,11 +256,11 @@ extension Scenarios {
             defer { stage.end() }
             var session = try stage.openSession()
             let before = try stage.send(&session, "/v1/observed")
-            #expect(before.status == 200)
-            #expect(before.value("App-Attest-Next") == nil)
+            expectEqual(before.status, 200)
+            expectEqual(before.value("App-Attest-Next"), nil)
             try stage.restart()
             let answer = try stage.send(&session, "/v1/observed")
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             let next = try #require(answer.value("App-Attest-Next"))
             #expect(next.hasPrefix("sign-again;sign="))
             #expect(next.hasSuffix(#";error="session-unknown""#))
@@ -269,16 +270,16 @@ extension Scenarios {
             let stage = try Stage()
             defer { stage.end() }
             var session = try stage.openSession()
-            #expect(try stage.send(&session).status == 200)
+            try expectEqual(stage.send(&session).status, 200)
             let file = stage.scenario.path("portcullis.yaml")
             let id = stage.key.keyID.base64
             let revoked = try stage.scenario.portcullis("keys", "revoke", "--config", file, id)
-            #expect(revoked.status == 0)
+            expectEqual(revoked.status, 0)
             let answer = try stage.send(&session)
-            #expect(answer.status == 403)
-            #expect(answer.reason == "key-revoked")
-            #expect(try stage.ask().reason == "key-revoked")
-            #expect(stage.origin.seen.count == 1)
+            expectEqual(answer.status, 403)
+            expectEqual(answer.reason, "key-revoked")
+            try expectEqual(stage.ask().reason, "key-revoked")
+            expectEqual(stage.origin.seen.count, 1)
         }
 
         @Test func `an id that was stolen without its secret is good for nothing`() throws {
@@ -287,13 +288,13 @@ extension Scenarios {
             var session = try stage.openSession()
             var thief = SoftwareSession(id: session.id, secret: Array(repeating: 7, count: 32))
             let taken = try stage.send(&thief)
-            #expect(taken.status == 401)
-            #expect(taken.reason == "session-mismatch")
+            expectEqual(taken.status, 401)
+            expectEqual(taken.reason, "session-mismatch")
             // Nor does the thief use up the owner's numbers.
             let request = SoftwareKey.Request(method: "GET", target: "/v1/chat/1")
             let far = try #require(thief.proof(of: request, signing: Self.signing, as: .max))
-            #expect(try stage.send(request, far).reason == "session-mismatch")
-            #expect(try stage.send(&session).status == 200)
+            try expectEqual(stage.send(request, far).reason, "session-mismatch")
+            try expectEqual(stage.send(&session).status, 200)
         }
 
         @Test func `forged codes use up none of the address's verifications`() throws {
@@ -301,9 +302,9 @@ extension Scenarios {
             defer { stage.end() }
             var session = try stage.openSession()
             var thief = SoftwareSession(id: session.id, secret: Array(repeating: 7, count: 32))
-            for _ in 0..<20 { #expect(try stage.send(&thief).reason == "session-mismatch") }
-            #expect(try stage.send(&session).status == 200)
-            #expect(try stage.ask().status == 201)
+            for _ in 0..<20 { try expectEqual(stage.send(&thief).reason, "session-mismatch") }
+            try expectEqual(stage.send(&session).status, 200)
+            try expectEqual(stage.ask().status, 201)
         }
 
         @Test func `fields that can't be read are the client's fault`() throws {
@@ -339,18 +340,18 @@ extension Scenarios {
                 var proof = good
                 edit(&proof)
                 let answer = try stage.send(request, proof)
-                #expect(answer.status == status, "\(name)")
-                #expect(answer.reason == reason, "\(name)")
+                expectEqual(answer.status, status, "\(name)")
+                expectEqual(answer.reason, reason, "\(name)")
             }
             let challenge = try stage.gateway.challenges("assertion", stage.client)[0]
             var signed = request
             signed.challenge = challenge
             let assertion = stage.key.proof(of: signed, signing: Self.signing)
             let both = try stage.send(request, good, more: assertion.fields)
-            #expect(both.status == 400)
-            #expect(both.reason == "assertion-malformed")
-            #expect(try stage.send(request, good).status == 200)
-            #expect(stage.origin.seen.count == 1)
+            expectEqual(both.status, 400)
+            expectEqual(both.reason, "assertion-malformed")
+            try expectEqual(stage.send(request, good).status, 200)
+            expectEqual(stage.origin.seen.count, 1)
         }
 
         @Test func `a rule that guards money takes assertions alone`() throws {
@@ -358,9 +359,9 @@ extension Scenarios {
             defer { stage.end() }
             var session = try stage.openSession()
             let answer = try stage.send(&session, "/v1/money")
-            #expect(answer.status == 401)
-            #expect(answer.reason == "session-refused")
-            #expect(try stage.send(&session).status == 200)
+            expectEqual(answer.status, 401)
+            expectEqual(answer.reason, "session-refused")
+            try expectEqual(stage.send(&session).status, 200)
         }
 
         @Test func `a session ends when its time is over, and the clock may step back`() throws {
@@ -387,16 +388,16 @@ extension Scenarios {
             #expect(answer.object?["expires_in"] as? Int == 1_800)
             #expect(answer.object?["window"] as? Int == 64)
             var session = try #require(SoftwareSession(answer: answer.body))
-            #expect(try send(&session) == "pass")
+            try expectEqual(send(&session), "pass")
             gateway.step(hours: -1)
-            #expect(try send(&session) == "pass")
+            try expectEqual(send(&session), "pass")
             gateway.step(hours: 2)
-            #expect(try send(&session) == "session-expired")
+            try expectEqual(send(&session), "session-expired")
             // There is room for one: the other key's ends it.
             session = try #require(SoftwareSession(answer: try open(&first).body))
             var other = try #require(SoftwareSession(answer: try open(&second).body))
-            #expect(try send(&other) == "pass")
-            #expect(try send(&session) == "session-unknown")
+            try expectEqual(send(&other), "pass")
+            try expectEqual(send(&session), "session-unknown")
         }
 
         @Test func `without a rule that takes sessions there is no such endpoint`() throws {
@@ -406,27 +407,27 @@ extension Scenarios {
             try scenario.configure(try scenario.origin(), rules: rules)
             let gateway = try scenario.serve()
             let answer = try gateway.client().send("POST", Self.target)
-            #expect(answer.status == 404)
-            #expect(answer.reason == "no-such-endpoint")
+            expectEqual(answer.status, 404)
+            expectEqual(answer.reason, "no-such-endpoint")
         }
 
         @Test func `the endpoint refuses as any enforcing rule does`() throws {
             let stage = try Stage()
             defer { stage.end() }
             let bare = try stage.client.send("POST", Self.target)
-            #expect(bare.status == 401)
-            #expect(bare.reason == "assertion-missing")
-            #expect(bare.value("WWW-Authenticate")?.hasPrefix("AppAttest ") == true)
+            expectEqual(bare.status, 401)
+            expectEqual(bare.reason, "assertion-missing")
+            expectEqual(bare.value("WWW-Authenticate")?.hasPrefix("AppAttest "), true)
             let read = try stage.client.send("GET", Self.target)
-            #expect(read.status == 405)
+            expectEqual(read.status, 405)
             let content = try stage.client.send("POST", Self.target, content: [1])
-            #expect(content.status == 413)
+            expectEqual(content.status, 413)
             var session = try stage.openSession()
             let renewed = try stage.send(&session, Self.target, content: "")
-            #expect(renewed.reason == "session-refused")
+            expectEqual(renewed.reason, "session-refused")
             var stranger = Scenario.device.makeKey()
             swap(&stranger, &stage.key)
-            #expect(try stage.ask().reason == "key-unknown")
+            try expectEqual(stage.ask().reason, "key-unknown")
             #expect(stage.origin.seen.isEmpty)
         }
 
@@ -435,13 +436,13 @@ extension Scenarios {
             defer { stage.end() }
             let admin = try stage.gateway.adminClient()
             var session = try stage.openSession()
-            #expect(try stage.send(&session, "/v1/chat/by-session").status == 200)
+            try expectEqual(stage.send(&session, "/v1/chat/by-session").status, 200)
             let before = session
-            #expect(try stage.send(&session, "/v1/money").status == 401)
+            try expectEqual(stage.send(&session, "/v1/money").status, 401)
             let metrics = try Metrics(admin)
-            #expect(metrics["sessions_opened_total"] == 1)
-            #expect(metrics["session_passes_total"] == 1)
-            #expect(metrics["sessions"] == 1)
+            expectEqual(metrics["sessions_opened_total"], 1)
+            expectEqual(metrics["session_passes_total"], 1)
+            expectEqual(metrics["sessions"], 1)
             var pages = try ["/metrics", "/status"].map { try admin.send("GET", $0).text }
             let line = try stage.gateway.line(about: "/v1/chat/by-session")
             #expect(line["proof"] as? String == "session")
@@ -450,7 +451,7 @@ extension Scenarios {
             #expect(opened["endpoint"] as? String == "sessions")
             #expect(opened["proof"] as? String == "assertion")
             _ = try stage.gateway.line(about: "/v1/money")
-            #expect(try stage.gateway.stop() == 0)
+            try expectEqual(stage.gateway.stop(), 0)
             pages.append(stage.gateway.child.printed + stage.gateway.child.complained)
             let request = SoftwareKey.Request(
                 method: "POST",

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -49,7 +50,7 @@ extension Scenarios {
             )
             try scenario.write("\(name).yaml", text)
             let made = try scenario.portcullis("store", "migrate", scenario.path("\(name).yaml"))
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             return try scenario.serve("\(name).yaml")
         }
 
@@ -80,14 +81,14 @@ extension Scenarios {
                         .status
                 }
             }
-            #expect(try answers(20) == Array(repeating: 200, count: 20))
+            try expectEqual(answers(20), Array(repeating: 200, count: 20))
             for gateway in [one, two] {
                 let count = try Metrics(gateway.adminClient())["verdicts_total"]
                 #expect(count > 0, "\(count)")
             }
             try one.crash()
-            #expect(try answers(20) == Array(repeating: 200, count: 20))
-            #expect(origin.seen.count == 40)
+            try expectEqual(answers(20), Array(repeating: 200, count: 20))
+            expectEqual(origin.seen.count, 40)
         }
 
         /// The statements that the text gives.
@@ -115,7 +116,7 @@ extension Scenarios {
             }
             try configure("owner.yaml", database.address)
             let made = try scenario.portcullis("store", "migrate", scenario.path("owner.yaml"))
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             for statement in try Self.statements() { _ = try database.query(String(statement)) }
             let own = database.address.replacing("user=portcullis", with: "user=portcullis_gateway")
             try configure("portcullis.yaml", own)
@@ -123,14 +124,17 @@ extension Scenarios {
             var key = try scenario.imported()[0]
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try gateway.enrol(Scenario.device.makeKey(), client).status == 201)
+            try expectEqual(gateway.enrol(Scenario.device.makeKey(), client).status, 201)
             let challenge = try gateway.challenges("assertion", client)[0]
-            #expect(try client.send(raw: key.get("/v1/signed", challenge: challenge)).status == 200)
-            #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
+            try expectEqual(
+                client.send(raw: key.get("/v1/signed", challenge: challenge)).status,
+                200
+            )
+            try expectEqual(client.send(raw: key.get("/v1/bare")).status, 200)
             for command in ["revoke", "restore", "delete"] {
                 let words = ["keys", command, "--config", scenario.path("portcullis.yaml")]
                 let done = try scenario.portcullis(words + [key.keyID.base64])
-                #expect(done.status == 0, "\(done)")
+                expectEqual(done.status, 0, "\(done)")
             }
             #expect(throws: (any Error).self) {
                 try database.query("SET ROLE portcullis_gateway; DROP TABLE keys")

@@ -1,6 +1,7 @@
 import Cryptography
 import DeviceKey
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -58,7 +59,7 @@ extension Scenarios {
             more: String = ""
         ) throws -> RecordingOrigin {
             try scenario.write("verdict.pem", P256PrivateKey().key.pem)
-            #expect(chmod(scenario.path("verdict.pem"), 0o600) == 0)
+            expectEqual(chmod(scenario.path("verdict.pem"), 0o600), 0)
             let origin = try scenario.origin()
             try scenario.configure(
                 origin,
@@ -88,34 +89,34 @@ extension Scenarios {
                     challenge: try gateway.challenges("assertion", client)[0]
                 )
                 let proof = key.proof(of: held, signing: .lines(.all, headers: []))
-                #expect(try client.send(held, proof, more: forged).status == 200)
+                try expectEqual(client.send(held, proof, more: forged).status, 200)
             }
-            #expect(try client.send("GET", "/bare", forged).status == 200)
-            #expect(try client.send("GET", "/off", forged).status == 200)
+            try expectEqual(client.send("GET", "/bare", forged).status, 200)
+            try expectEqual(client.send("GET", "/off", forged).status, 200)
             let seen = try origin.seen(6).map(\.head)
             for head in seen { #expect(head.all("App_Attest_Verdict_Token").isEmpty) }
 
             let set = try gateway.adminClient().send("GET", "/jwks")
             let shown = try client.send("GET", "/.well-known/app-attest/jwks")
-            #expect(shown.status == 200)
-            #expect(shown.body == set.body)
+            expectEqual(shown.status, 200)
+            expectEqual(shown.body, set.body)
             let tokens = seen.map { $0.all("App-Attest-Verdict-Token") }
-            #expect(tokens.map(\.count) == [1, 1, 1, 1, 1, 0])
+            expectEqual(tokens.map(\.count), [1, 1, 1, 1, 1, 0])
             for (content, token) in zip(contents, tokens) {
                 let told = try claims(of: token[0], Data(set.body))
-                #expect(told["verdict"] == "pass")
-                #expect(told["rule"] == "held")
-                #expect(told["method"] == "POST")
-                #expect(told["target"] == "/held?dry=1")
+                expectEqual(told["verdict"], "pass")
+                expectEqual(told["rule"], "held")
+                expectEqual(told["method"], "POST")
+                expectEqual(told["target"], "/held?dry=1")
                 let digest = Base64.text(SHA256.digest(of: content).array)
-                #expect(told["content"] == "sha-256=:\(digest):", "\(content.count)")
-                #expect(told["key_id"] == key.keyID.base64)
+                expectEqual(told["content"], "sha-256=:\(digest):", "\(content.count)")
+                expectEqual(told["key_id"], key.keyID.base64)
             }
             let bare = try claims(of: tokens[4][0], Data(set.body))
-            #expect(bare["verdict"] == "refuse")
-            #expect(bare["reason"] == "assertion-missing")
-            #expect(bare["content"] == nil)
-            #expect(bare["key_id"] == nil)
+            expectEqual(bare["verdict"], "refuse")
+            expectEqual(bare["reason"], "assertion-missing")
+            expectEqual(bare["content"], nil)
+            expectEqual(bare["key_id"], nil)
         }
 
         /// A rule that observes forwards content before it has come, and whatever it is.
@@ -130,7 +131,7 @@ extension Scenarios {
             for content in contents {
                 // Without a proof, with another's signature, and with one that is used already.
                 let bare = try client.send("POST", "/watched", [], content: content)
-                #expect(bare.status == 200)
+                expectEqual(bare.status, 200)
                 var request = SoftwareKey.Request(
                     method: "POST",
                     target: "/watched",
@@ -138,9 +139,9 @@ extension Scenarios {
                     challenge: try gateway.challenges("assertion", client)[0]
                 )
                 let used = key.proof(of: request, signing: .lines(.all, headers: []))
-                #expect(try client.send(request, used).status == 200)
+                try expectEqual(client.send(request, used).status, 200)
                 request.content[0] ^= 1
-                #expect(try client.send(request, used).status == 200)
+                try expectEqual(client.send(request, used).status, 200)
             }
             let set = try gateway.adminClient().send("GET", "/jwks")
             let seen = try origin.seen(9)
@@ -148,8 +149,8 @@ extension Scenarios {
                 let token = try #require(request.head.all("App-Attest-Verdict-Token").first)
                 let told = try claims(of: token, Data(set.body))
                 let isVerified = place % 3 == 1
-                #expect(told["verdict"] == (isVerified ? "pass" : "refuse"), "\(place)")
-                #expect((told["content"] != nil) == isVerified, "\(place) \(told)")
+                expectEqual(told["verdict"], isVerified ? "pass" : "refuse", "\(place)")
+                expectEqual((told["content"] != nil), isVerified, "\(place) \(told)")
             }
         }
 
@@ -162,14 +163,14 @@ extension Scenarios {
             let client = HTTPClient(port: gateway.port)
             for target in ["http://api.example.com/bare?x=1", "/bare?x=2"] {
                 let raw = "GET \(target) HTTP/1.1\r\nHost: api.example.com\r\n\r\n"
-                #expect(try client.send(raw: Array(raw.utf8)).status == 200)
+                try expectEqual(client.send(raw: Array(raw.utf8)).status, 200)
             }
             let set = try gateway.adminClient().send("GET", "/jwks")
             let seen = try origin.seen(2)
-            #expect(seen.map(\.target) == ["/bare?x=1", "/bare?x=2"])
+            expectEqual(seen.map(\.target), ["/bare?x=1", "/bare?x=2"])
             for request in seen {
                 let token = try #require(request.head.all("App-Attest-Verdict-Token").first)
-                #expect(try claims(of: token, Data(set.body))["target"] == request.target)
+                try expectEqual(claims(of: token, Data(set.body))["target"], request.target)
             }
         }
 
@@ -205,15 +206,15 @@ extension Scenarios {
             for content in contents {
                 let token = ("X-Firebase-AppCheck", TokenIssuer.token())
                 let answer = try client.send("POST", "/both", [token], content: content)
-                #expect(answer.status == 200, "\(answer.text)")
+                expectEqual(answer.status, 200, "\(answer.text)")
             }
             let set = try gateway.adminClient().send("GET", "/jwks")
             for request in try origin.seen(2) {
                 let token = try #require(request.head.all("App-Attest-Verdict-Token").first)
                 let told = try claims(of: token, Data(set.body))
-                #expect(told["verdict"] == "pass")
-                #expect(told["proof"] == "app-check")
-                #expect(told["content"] == nil)
+                expectEqual(told["verdict"], "pass")
+                expectEqual(told["proof"], "app-check")
+                expectEqual(told["content"], nil)
             }
         }
 
@@ -225,10 +226,10 @@ extension Scenarios {
             _ = try scenario.imported()
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try client.send("GET", "/bare").status == 200)
+            try expectEqual(client.send("GET", "/bare").status, 200)
             #expect(try origin.seen(1)[0].head.all("App-Attest-Verdict-Token").isEmpty)
-            #expect(try client.send("GET", "/.well-known/app-attest/jwks").status == 404)
-            #expect(try gateway.adminClient().send("GET", "/jwks").status == 404)
+            try expectEqual(client.send("GET", "/.well-known/app-attest/jwks").status, 404)
+            try expectEqual(gateway.adminClient().send("GET", "/jwks").status, 404)
         }
     }
 }

@@ -1,4 +1,5 @@
 import AppleStandIn
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -15,20 +16,20 @@ extension Scenarios {
             for service in PeopleStand.services {
                 let token = stand.token()
                 let answer = try stand.send(service.rawValue, token)
-                #expect(answer.status == 200, "\(service) \(answer.text)")
+                expectEqual(answer.status, 200, "\(service) \(answer.text)")
                 let call = try #require(stand.tests.testCalls.last)
                 #expect(call.service == service && call.method == "POST" && call.status == 200)
-                #expect(call.token == token)
+                expectEqual(call.token, token)
                 #expect(call.address == nil && call.cookie == nil)
                 // The second time it costs no call.
                 let again = try stand.send(service.rawValue, token)
                 #expect(again.status == 401 && again.reason == "proof-spent")
             }
-            #expect(stand.tests.testCalls.count == PeopleStand.services.count)
+            expectEqual(stand.tests.testCalls.count, PeopleStand.services.count)
             let seen = try stand.origin.seen(PeopleStand.services.count)
-            #expect(
-                seen.map { $0.head.value("App-Attest-Proof") }
-                    == PeopleStand.services.map(\.rawValue)
+            expectEqual(
+                seen.map { $0.head.value("App-Attest-Proof") },
+                PeopleStand.services.map(\.rawValue)
             )
         }
 
@@ -79,10 +80,10 @@ extension Scenarios {
             #expect(stand.awaitCalls(1))
             let other = try stand.send("turnstile", token, on: stand.otherClient)
             let answers = try wires.map { try $0.readFinalResponse(to: "POST") } + [other]
-            #expect(answers.count { $0.status == 200 } == 1)
-            #expect(answers.count { $0.status == 401 && $0.reason == "proof-spent" } == 8)
-            #expect(try stand.origin.seen(1).count == 1)
-            #expect(stand.tests.testCalls.count == 2)
+            expectEqual(answers.count { $0.status == 200 }, 1)
+            expectEqual(answers.count { $0.status == 401 && $0.reason == "proof-spent" }, 8)
+            try expectEqual(stand.origin.seen(1).count, 1)
+            expectEqual(stand.tests.testCalls.count, 2)
         }
 
         private static let answersInAnotherForm: [StandInPlay] = [
@@ -103,7 +104,7 @@ extension Scenarios {
             for play in Self.answersInAnotherForm {
                 // The breaker opens after five failures; a good call between closes it again.
                 for (rule, _) in rules {
-                    #expect(try stand.send(rule, stand.token()).status == 200)
+                    try expectEqual(stand.send(rule, stand.token()).status, 200)
                 }
                 let before = stand.tests.testCalls.count
                 stand.tests.playNextTests(play, play)
@@ -115,12 +116,12 @@ extension Scenarios {
                 }
                 for ((_, status), call) in zip(rules, calls) {
                     let answer = try call.value()
-                    #expect(answer.status == status, "\(play) \(answer.text)")
-                    #expect(answer.reason == (status == 200 ? "" : "proof-unavailable"), "\(play)")
+                    expectEqual(answer.status, status, "\(play) \(answer.text)")
+                    expectEqual(answer.reason, status == 200 ? "" : "proof-unavailable", "\(play)")
                 }
                 #expect(ContinuousClock.now - begin < .seconds(20), "\(play)")
                 // Nothing was followed or repeated.
-                #expect(stand.tests.testCalls.count == before + 2, "\(play)")
+                expectEqual(stand.tests.testCalls.count, before + 2, "\(play)")
             }
         }
 
@@ -138,12 +139,12 @@ extension Scenarios {
                 } + [400, 413, 414, 422].map { .status($0) }
             for play in plays {
                 stand.tests.playNextTests(play)
-                #expect(try stand.send("lenient", stand.token()).status == 401, "\(play)")
+                try expectEqual(stand.send("lenient", stand.token()).status, 401, "\(play)")
             }
             for test in [StandInTest(hostname: "evil.test"), StandInTest(score: 0.1)] {
-                #expect(try stand.send("lenient", stand.token(test)).status == 403)
+                try expectEqual(stand.send("lenient", stand.token(test)).status, 403)
             }
-            #expect(try stand.send("lenient", "a&b").status == 400)
+            try expectEqual(stand.send("lenient", "a&b").status, 400)
             #expect(stand.origin.seen.isEmpty)
         }
 
@@ -153,7 +154,7 @@ extension Scenarios {
             let stand = try PeopleStand()
             defer { stand.end() }
             var key = Scenario.device.makeKey()
-            #expect(try stand.server.enrol(key, stand.client).status == 201)
+            try expectEqual(stand.server.enrol(key, stand.client).status, 201)
             func send(_ key: inout SoftwareKey, _ token: String?) throws -> Answer {
                 let request = SoftwareKey.Request(
                     method: "POST",
@@ -168,13 +169,13 @@ extension Scenarios {
             let reasons = try [
                 send(&key, nil).reason, send(&stranger, stand.token()).reason,
             ]
-            #expect(reasons == ["proof-missing", "key-unknown"])
+            expectEqual(reasons, ["proof-missing", "key-unknown"])
             #expect(stand.tests.testCalls.isEmpty)
             let status = try send(&key, stand.token()).status
-            #expect(status == 200)
+            expectEqual(status, 200)
             let taken = try stand.origin.seen(1)[0].head.value("App-Attest-Proof")
-            #expect(taken == "assertion, turnstile")
-            #expect(stand.tests.testCalls.count == 1)
+            expectEqual(taken, "assertion, turnstile")
+            expectEqual(stand.tests.testCalls.count, 1)
         }
 
         /// How long verified requests take, one after the other: sorted.
@@ -188,7 +189,7 @@ extension Scenarios {
                 let proof = key.proof(of: request, signing: DeviceStand.parts)
                 let begin = ContinuousClock.now
                 let status = try stand.client.send(request, proof).status
-                #expect(status == 200)
+                expectEqual(status, 200)
                 return ContinuousClock.now - begin
             }.sorted()
         }
@@ -205,7 +206,7 @@ extension Scenarios {
             let stand = try PeopleStand(", timeout: 30s")
             defer { stand.end() }
             var key = Scenario.device.makeKey()
-            #expect(try stand.server.enrol(key, stand.client).status == 201)
+            try expectEqual(stand.server.enrol(key, stand.client).status, 201)
             _ = try times(stand, &key)
             let before = try times(stand, &key)
             stand.tests.playTests(.hang)
@@ -232,8 +233,8 @@ extension Scenarios {
             let client = HTTPClient(port: stand.port, from: 2)
             let answer = try stand.send("turnstile", stand.token(), on: client)
             #expect(answer.status == 429 && answer.reason == "proof-throttled")
-            #expect(stand.tests.testCalls.count == 8)
-            #expect(wires.count == 64)
+            expectEqual(stand.tests.testCalls.count, 8)
+            expectEqual(wires.count, 64)
         }
 
         @Test func `a service that fails is left alone, and works again`() throws {
@@ -242,21 +243,21 @@ extension Scenarios {
             stand.tests.playTests(.status(500))
             let begin = ContinuousClock.now
             for _ in 0..<5 {
-                #expect(try stand.send("turnstile", stand.token()).status == 503)
-                #expect(try stand.send("lenient", stand.token()).status == 200)
+                try expectEqual(stand.send("turnstile", stand.token()).status, 503)
+                try expectEqual(stand.send("lenient", stand.token()).status, 200)
             }
             let calls = stand.tests.testCalls.count
-            #expect(calls == 10)
+            expectEqual(calls, 10)
             let open = #"proof_breaker{proof="turnstile",state="open"} 1"#
             #expect(try stand.metrics().contains(open))
-            #expect(try stand.send("turnstile", stand.token()).reason == "proof-unavailable")
-            #expect(try stand.send("lenient", stand.token()).status == 200)
+            try expectEqual(stand.send("turnstile", stand.token()).reason, "proof-unavailable")
+            try expectEqual(stand.send("lenient", stand.token()).status, 200)
             // The pause is at least a second long. A machine with other work to do may need longer.
             let elapsed = ContinuousClock.now - begin
             #expect(stand.tests.testCalls.count == calls || elapsed > .seconds(1))
             // The other services are none of its business.
             stand.tests.playTests(.proper)
-            #expect(try stand.send("hcaptcha", stand.token()).status == 200)
+            try expectEqual(stand.send("hcaptcha", stand.token()).status, 200)
             #expect(try eventually { try stand.send("turnstile", stand.token()).status == 200 })
         }
 
@@ -266,14 +267,14 @@ extension Scenarios {
             try PeopleStand.writeSecret(stand.scenario, "another\n")
             try stand.reload()
             for service in PeopleStand.services.map(\.rawValue) {
-                #expect(try stand.send(service, stand.token()).reason == "proof-unavailable")
+                try expectEqual(stand.send(service, stand.token()).reason, "proof-unavailable")
             }
             let refused = #"proof_verdicts_total{proof="turnstile",verdict="secret-refused"} 1"#
             #expect(try stand.metrics().contains(refused))
             try PeopleStand.writeSecret(stand.scenario, StandInServer.testSecret + "\n")
             try stand.reload()
             for service in PeopleStand.services.map(\.rawValue) {
-                #expect(try stand.send(service, stand.token()).status == 200)
+                try expectEqual(stand.send(service, stand.token()).status, 200)
             }
         }
 
@@ -288,7 +289,7 @@ extension Scenarios {
             }
             try PeopleStand.writeSecret(stand.scenario, "another\n")
             let ill = try stand.scenario.portcullis(doctor)
-            #expect(ill.status == 1)
+            expectEqual(ill.status, 1)
             #expect(ill.printed.contains("turnstile: turnstile can't be asked: secret-refused"))
             // A secret for tests takes every token.
             try PeopleStand.writeSecret(stand.scenario, StandInServer.testSecret)

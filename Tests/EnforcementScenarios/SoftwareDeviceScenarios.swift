@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -50,36 +51,36 @@ extension Scenarios {
             var key = Scenario.device.makeKey()
 
             let first = try gateway.enrol(key, client)
-            #expect(first.status == 201)
-            #expect(first.member("key_id") == key.keyID.base64)
-            #expect(first.value("Cache-Control") == "no-store")
-            #expect(try gateway.enrol(key, client).status == 200)
+            expectEqual(first.status, 201)
+            expectEqual(first.member("key_id"), key.keyID.base64)
+            expectEqual(first.value("Cache-Control"), "no-store")
+            try expectEqual(gateway.enrol(key, client).status, 200)
 
             var challenge = try gateway.challenges("assertion", client)[0]
             for number in 1...5 {
                 let request = Self.request(challenge)
                 let answer = try client.send(request, key.proof(of: request, signing: Self.signing))
-                #expect(answer.status == 200)
+                expectEqual(answer.status, 200)
                 challenge = try #require(answer.value("App-Attest-Challenge"))
                 let seen = try #require(try origin.seen(number).last)
                 #expect(seen.isComplete)
-                #expect(seen.target == "/v1/orders?dry=1")
-                #expect(seen.digest == SHA256.digest(of: request.content))
-                #expect(seen.head.all("App-Attest-Verdict") == ["pass"])
-                #expect(seen.head.all("App-Attest-Key-Id") == [key.keyID.base64])
-                #expect(seen.head.all("App-Attest-App-Id") == [Scenario.appID])
-                #expect(seen.head.all("App-Attest-Environment") == ["test"])
-                #expect(seen.head.all("App-Attest-Reason") == [])
-                #expect(seen.head.all("App-Attest-Assertion") == [])
-                #expect(seen.head.all("App-Attest-Challenge") == [])
-                #expect(seen.head.all("Idempotency-Key") == ["8e03978e"])
+                expectEqual(seen.target, "/v1/orders?dry=1")
+                expectEqual(seen.digest, SHA256.digest(of: request.content))
+                expectEqual(seen.head.all("App-Attest-Verdict"), ["pass"])
+                expectEqual(seen.head.all("App-Attest-Key-Id"), [key.keyID.base64])
+                expectEqual(seen.head.all("App-Attest-App-Id"), [Scenario.appID])
+                expectEqual(seen.head.all("App-Attest-Environment"), ["test"])
+                expectEqual(seen.head.all("App-Attest-Reason"), [])
+                expectEqual(seen.head.all("App-Attest-Assertion"), [])
+                expectEqual(seen.head.all("App-Attest-Challenge"), [])
+                expectEqual(seen.head.all("Idempotency-Key"), ["8e03978e"])
             }
             // The counter stayed where it was although the key enrols again.
-            #expect(try gateway.enrol(key, client).status == 200)
+            try expectEqual(gateway.enrol(key, client).status, 200)
             let request = Self.request(challenge)
             let answer = try client.send(request, key.proof(of: request, signing: Self.signing))
-            #expect(answer.status == 200)
-            #expect(try gateway.stop() == 0)
+            expectEqual(answer.status, 200)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a refused request says what to do next, and doing it helps`() throws {
@@ -91,39 +92,39 @@ extension Scenarios {
 
             // Nothing at all: sign.
             let bare = try client.send("POST", "/v1/orders?dry=1", content: [1])
-            #expect(bare.status == 401)
-            #expect(bare.reason == "assertion-missing")
-            #expect(bare.member("next") == "sign-again")
-            #expect(bare.value("Content-Type") == "application/problem+json")
+            expectEqual(bare.status, 401)
+            expectEqual(bare.reason, "assertion-missing")
+            expectEqual(bare.member("next"), "sign-again")
+            expectEqual(bare.value("Content-Type"), "application/problem+json")
             let challenge = try #require(bare.member("challenge"))
-            #expect(bare.value("WWW-Authenticate")?.contains(challenge) == true)
+            expectEqual(bare.value("WWW-Authenticate")?.contains(challenge), true)
 
             // Signed with an unknown key: enrol.
             let request = Self.request(challenge)
             let unknown = try client.send(request, key.proof(of: request, signing: Self.signing))
-            #expect(unknown.status == 401)
-            #expect(unknown.reason == "key-unknown")
-            #expect(unknown.member("next") == "enrol")
-            #expect(unknown.member("challenge") == nil)
-            #expect(try gateway.enrol(key, client).status == 201)
+            expectEqual(unknown.status, 401)
+            expectEqual(unknown.reason, "key-unknown")
+            expectEqual(unknown.member("next"), "enrol")
+            expectEqual(unknown.member("challenge"), nil)
+            try expectEqual(gateway.enrol(key, client).status, 201)
 
             // The challenge was not spent by that.
             let proof = key.proof(of: request, signing: Self.signing)
-            #expect(try client.send(request, proof).status == 200)
+            try expectEqual(client.send(request, proof).status, 200)
 
             // A replay: sign again, with the challenge that came along.
             let replay = try client.send(request, proof)
-            #expect(replay.status == 401)
-            #expect(replay.reason == "counter-replayed")
+            expectEqual(replay.status, 401)
+            expectEqual(replay.reason, "counter-replayed")
             let next = Self.request(try #require(replay.member("challenge")))
             let again = try client.send(next, key.proof(of: next, signing: Self.signing))
-            #expect(again.status == 200)
+            expectEqual(again.status, 200)
 
             // The same challenge under a new signature.
             let spent = try client.send(request, key.proof(of: request, signing: Self.signing))
-            #expect(spent.status == 401)
-            #expect(spent.reason == "challenge-spent")
-            #expect(origin.seen.count == 2)
+            expectEqual(spent.status, 401)
+            expectEqual(spent.reason, "challenge-spent")
+            expectEqual(origin.seen.count, 2)
         }
 
         @Test func `what was signed can't be changed on the way`() throws {
@@ -132,7 +133,7 @@ extension Scenarios {
             let (gateway, origin) = try start(scenario)
             let client = gateway.client()
             var key = Scenario.device.makeKey()
-            #expect(try gateway.enrol(key, client).status == 201)
+            try expectEqual(gateway.enrol(key, client).status, 201)
             typealias Sending = (
                 method: String, target: String, fields: [(name: String, value: String)],
                 content: [UInt8]
@@ -171,8 +172,8 @@ extension Scenarios {
                     sending.fields,
                     content: sending.content
                 )
-                #expect(answer.status == status, "\(name)")
-                #expect(answer.reason == reason, "\(name)")
+                expectEqual(answer.status, status, "\(name)")
+                expectEqual(answer.reason, reason, "\(name)")
             }
             #expect(origin.seen.filter(\.isComplete).isEmpty)
         }
@@ -191,22 +192,22 @@ extension Scenarios {
                 ].map { ($0, "forged") }
             }
             let watched = try client.send("GET", "/v1/watched", forged)
-            #expect(watched.status == 200)
+            expectEqual(watched.status, 200)
             let off = try client.send("GET", "/elsewhere", forged)
-            #expect(off.status == 200)
+            expectEqual(off.status, 200)
             let seen = try origin.seen(2)
             for request in seen {
                 let left = request.head.fields.filter { $0.value.contains("forged") }
-                #expect(left.map(\.name) == [])
+                expectEqual(left.map(\.name), [])
             }
-            #expect(seen[0].head.all("App-Attest-Verdict") == ["refuse"])
+            expectEqual(seen[0].head.all("App-Attest-Verdict"), ["refuse"])
             // Two key ids leave open which one is meant.
             #expect(
                 ["assertion-malformed", "assertion-missing"].contains(
                     seen[0].head.value("App-Attest-Reason")
                 )
             )
-            #expect(seen[1].head.all("App-Attest-Verdict") == [])
+            expectEqual(seen[1].head.all("App-Attest-Verdict"), [])
         }
 
         @Test func `whoever is observed is forwarded with what the verdict would be`() throws {
@@ -215,22 +216,23 @@ extension Scenarios {
             let (gateway, origin) = try start(scenario)
             let client = gateway.client()
             var key = Scenario.device.makeKey()
-            #expect(try gateway.enrol(key, client).status == 201)
+            try expectEqual(gateway.enrol(key, client).status, 201)
             let signing = SigningForm.lines([.method, .target], headers: [])
             let request = SoftwareKey.Request(method: "GET", target: "/v1/watched")
             let good = key.proof(of: request, signing: signing)
             let bad = key.proof(of: request, signing: signing, damage: .signature)
             for proof in [good, good, bad] {
-                #expect(try client.send(request, proof).status == 200)
+                try expectEqual(client.send(request, proof).status, 200)
             }
-            #expect(try client.send("GET", "/v1/watched").status == 200)
+            try expectEqual(client.send("GET", "/v1/watched").status, 200)
             let verdicts = try origin.seen(4).map { request in
                 ["Verdict", "Reason", "Key-Id"].map {
                     request.head.all("App-Attest-\($0)").joined(separator: ",")
                 }
             }
-            #expect(
-                verdicts == [
+            expectEqual(
+                verdicts,
+                [
                     ["pass", "", key.keyID.base64], ["refuse", "counter-replayed", ""],
                     ["refuse", "signature-mismatch", ""], ["refuse", "assertion-missing", ""],
                 ]
@@ -246,15 +248,15 @@ extension Scenarios {
             let key = Scenario.device.makeKey()
             for damage in [AttestationDamage.otherNonce, .untrustedRoot, .otherApp, .truncated] {
                 let answer = try gateway.enrol(key, client, damage: damage)
-                #expect(answer.reason == damage.refusal.rawValue)
+                expectEqual(answer.reason, damage.refusal.rawValue)
                 // SHA-256 of the App ID in which it was attested.
                 let foreign = AppIDHash(appID: Scenario.device.appID + ".other")
                 let named = #""app_id_sha256":["\#(Hex.text(foreign.bytes))"]"#
-                #expect(answer.text.contains(named) == (damage == .otherApp))
+                expectEqual(answer.text.contains(named), damage == .otherApp)
             }
             let config = scenario.path("portcullis.yaml")
-            #expect(try scenario.portcullis("keys", "list", "--config", config).printed == "")
-            #expect(try gateway.enrol(key, client).status == 201)
+            try expectEqual(scenario.portcullis("keys", "list", "--config", config).printed, "")
+            try expectEqual(gateway.enrol(key, client).status, 201)
             let listed = try scenario.portcullis("keys", "list", "--config", config).printed
             #expect(listed.hasPrefix(key.keyID.base64 + "\t\(Scenario.appID)\ttest\tactive\t0\t"))
         }

@@ -1,6 +1,7 @@
 import AppAttest
 import AppleStandIn
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -66,7 +67,7 @@ extension Scenarios {
 
             /// Starts the gateway again on the same store.
             func restart(_ change: () throws -> Void = {}) throws {
-                #expect(try gateway.stop() == 0)
+                try expectEqual(gateway.stop(), 0)
                 try change()
                 gateway = try scenario.serve()
                 client = gateway.client()
@@ -118,15 +119,15 @@ extension Scenarios {
             defer { stand.end() }
             try stand.wait(for: #"google_status_list_entries{source="google"} 0"#)
             var key = stand.makeKey()
-            #expect(try stand.enrol(key).status == 201)
-            #expect(try stand.send(&key).status == 200)
+            try expectEqual(stand.enrol(key).status, 201)
+            try expectEqual(stand.send(&key).status, 200)
             let opened = try stand.send(&key, Self.sessions)
             var session = try #require(SoftwareSession(answer: opened.body), "\(opened.text)")
-            #expect(try stand.send(&session).status == 200)
+            try expectEqual(stand.send(&session).status, 200)
 
             stand.google.serveStatusList(Self.revoked)
             #expect(try eventually { try stand.send(&key).reason == "key-revoked" })
-            #expect(try stand.send(&session).status == 403)
+            try expectEqual(stand.send(&session).status, 403)
             let refused = try stand.enrol(stand.makeKey())
             #expect(refused.status == 403 && refused.reason == "certificate-revoked")
             let shown = try stand.command("keys", "show", key.keyID.base64)
@@ -163,7 +164,7 @@ extension Scenarios {
                 try stand.wait(for: #"google_status_list_fetches_total{outcome="\#(outcome)"}"#)
             }
             stand.google.playStatusList(.status(503))
-            #expect(try stand.enrol(stand.makeKey()).reason == "certificate-revoked")
+            try expectEqual(stand.enrol(stand.makeKey()).reason, "certificate-revoked")
         }
 
         @Test func `without Google a start uses the copy on disk, and enrols no phone without it`()
@@ -173,11 +174,11 @@ extension Scenarios {
             defer { stand.end() }
             try stand.wait(for: #"google_status_list_entries{source="google"} 0"#)
             var key = stand.makeKey()
-            #expect(try stand.enrol(key).status == 201)
+            try expectEqual(stand.enrol(key).status, 201)
             stand.google.playStatusList(.status(503))
             try stand.restart()
             try stand.wait(for: #"google_status_list_entries{source="copy"} 0"#)
-            #expect(try stand.enrol(stand.makeKey()).status == 201)
+            try expectEqual(stand.enrol(stand.makeKey()).status, 201)
             let copy = stand.scenario.path("portcullis.db.google-status")
             for text in [nil, "garbage"] {
                 try stand.restart {
@@ -188,12 +189,12 @@ extension Scenarios {
                 let refused = try stand.enrol(stand.makeKey())
                 #expect(refused.status == 503 && refused.reason == "status-list-unavailable")
                 // Enrolled keys pass all the same.
-                #expect(try stand.send(&key).status == 200)
+                try expectEqual(stand.send(&key).status, 200)
             }
             stand.google.playStatusList(.proper)
             try stand.restart()
             try stand.wait(for: #"google_status_list_entries{source="google"} 0"#)
-            #expect(try stand.enrol(stand.makeKey()).status == 201)
+            try expectEqual(stand.enrol(stand.makeKey()).status, 201)
         }
 
         @Test func `a copy that could not be replaced gets no later date, and brings no key back`()
@@ -203,7 +204,7 @@ extension Scenarios {
             defer { stand.end() }
             try stand.wait(for: #"google_status_list_fetches_total{outcome="unchanged"}"#)
             var key = stand.makeKey()
-            #expect(try stand.enrol(key).status == 201)
+            try expectEqual(stand.enrol(key).status, 201)
             // As on a full disk: the newer list can't be written.
             let copy = stand.scenario.path("portcullis.db.google-status")
             #expect(eventually { mkdir(copy + ".new", 0o700) == 0 })
@@ -218,11 +219,11 @@ extension Scenarios {
                     calls.dropFirst(count).filter { $0.status == 304 }.count > 1
                 }
             )
-            #expect(FileManager.default.contents(atPath: copy) == before)
+            expectEqual(FileManager.default.contents(atPath: copy), before)
             stand.google.playStatusList(.status(503))
             try stand.restart()
             try stand.wait(for: #"google_status_list_entries{source="copy"} 0"#)
-            #expect(try stand.send(&key).reason == "key-revoked")
+            try expectEqual(stand.send(&key).reason, "key-revoked")
         }
     }
 }

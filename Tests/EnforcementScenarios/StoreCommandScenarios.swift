@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -50,19 +51,19 @@ extension Scenarios {
             let (config, backup) = (scenario.path("portcullis.yaml"), scenario.path("backup.db"))
             let gateway = try scenario.serve()
             let client = gateway.client()
-            #expect(try client.send(raw: free(&keys[0])).status == 200)
+            try expectEqual(client.send(raw: free(&keys[0])).status, 200)
             let made = try store(scenario, "backup", "--config", config, backup)
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             #expect(made.printed.hasPrefix("\(backup): keys 2, generation "))
-            #expect(try store(scenario, "backup", "--config", config, backup).status == 1)
-            #expect(try store(scenario, "check", backup).status == 0)
-            #expect(try store(scenario, "check", "--config", config).status == 0)
+            try expectEqual(store(scenario, "backup", "--config", config, backup).status, 1)
+            try expectEqual(store(scenario, "check", backup).status, 0)
+            try expectEqual(store(scenario, "check", "--config", config).status, 0)
             let locked = try store(scenario, "restore", "--config", config, backup)
             #expect(locked.complained.contains("is used by another gateway"), "\(locked)")
             // Admitted, and unknown to the backup.
             let late = [free(&keys[0]), keys[1].get("/v1/bare")]
-            for request in late { #expect(try client.send(raw: request).status == 200) }
-            #expect(try gateway.stop() == 0)
+            for request in late { try expectEqual(client.send(raw: request).status, 200) }
+            try expectEqual(gateway.stop(), 0)
 
             let database = scenario.path("portcullis.db")
             try FileManager.default.removeItem(atPath: database)
@@ -70,8 +71,8 @@ extension Scenarios {
             switch way {
             case .restored:
                 let result = try store(scenario, "restore", "--config", config, backup)
-                #expect(result.status == 0, "\(result)")
-                #expect(result.printed == "\(database): restored from \(backup), keys 2\n")
+                expectEqual(result.status, 0, "\(result)")
+                expectEqual(result.printed, "\(database): restored from \(backup), keys 2\n")
                 for part in ["could not be merged", "revoke them anew", "next challenge"] {
                     #expect(result.complained.contains(part), "\(part): \(result)")
                 }
@@ -80,7 +81,7 @@ extension Scenarios {
                 let refused = try scenario.portcullis("serve", config)
                 #expect(refused.complained.contains("is an older copy"), "\(refused)")
                 let check = try store(scenario, "check", "--config", config)
-                #expect(check.status == 1)
+                expectEqual(check.status, 1)
                 #expect(check.printed.contains("problem: \(database): is an older copy"))
                 options = ["--accept-older-store"]
             }
@@ -88,22 +89,22 @@ extension Scenarios {
             let (again, seen) = (next.client(), origin.seen.count)
             // A challenge would tell it from a replay, so one is asked for.
             let replayed = try again.send(raw: late[0])
-            #expect(replayed.status == 401)
-            #expect(replayed.reason == "challenge-missing")
+            expectEqual(replayed.status, 401)
+            expectEqual(replayed.reason, "challenge-missing")
             // Where the rule takes no challenge, the app enrols again.
-            #expect(try again.send(raw: late[1]).reason == "key-unknown")
+            try expectEqual(again.send(raw: late[1]).reason, "key-unknown")
             let bare = try again.send(raw: keys[1].get("/v1/bare"))
-            #expect(bare.status == 401)
-            #expect(bare.reason == "key-unknown")
-            #expect(origin.seen.count == seen)
+            expectEqual(bare.status, 401)
+            expectEqual(bare.reason, "key-unknown")
+            expectEqual(origin.seen.count, seen)
             // A device that goes on: refused once, then with the challenge, then as ever.
             let refused = try again.send(raw: free(&keys[0]))
-            #expect(refused.reason == "challenge-missing")
+            expectEqual(refused.reason, "challenge-missing")
             let challenge = try #require(refused.value("App-Attest-Challenge"))
-            #expect(try again.send(raw: free(&keys[0], challenge)).status == 200)
-            #expect(try again.send(raw: free(&keys[0])).status == 200)
-            #expect(try again.send(raw: late[0]).reason == "counter-replayed")
-            #expect(try next.stop() == 0)
+            try expectEqual(again.send(raw: free(&keys[0], challenge)).status, 200)
+            try expectEqual(again.send(raw: free(&keys[0])).status, 200)
+            try expectEqual(again.send(raw: late[0]).reason, "counter-replayed")
+            try expectEqual(next.stop(), 0)
         }
 
         @Test func `a restore over a store that can be read loses nothing`() throws {
@@ -116,27 +117,27 @@ extension Scenarios {
             let gateway = try scenario.serve()
             let client = gateway.client()
             let made = try store(scenario, "backup", "--config", config, backup)
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             let late = keys[0].get("/v1/bare")
-            #expect(try client.send(raw: late).status == 200)
+            try expectEqual(client.send(raw: late).status, 200)
             let id = keys[1].keyID.base64
             let revoked = try scenario.portcullis("keys", "revoke", "--config", config, id)
-            #expect(revoked.status == 0)
+            expectEqual(revoked.status, 0)
             // With a log of transactions that was not merged.
             try gateway.crash()
 
             let result = try store(scenario, "restore", "--config", config, backup)
-            #expect(result.status == 0, "\(result)")
+            expectEqual(result.status, 0, "\(result)")
             #expect(!result.complained.contains("could not be merged"))
             #expect(result.printed.contains("portcullis.db.before-"))
             #expect(result.printed.hasSuffix("all that it knew is merged: nothing was lost\n"))
             let next = try scenario.serve()
-            #expect(try next.client().send(raw: late).reason == "counter-replayed")
-            #expect(try next.client().send(raw: keys[0].get("/v1/bare")).status == 200)
-            #expect(try next.client().send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
+            try expectEqual(next.client().send(raw: late).reason, "counter-replayed")
+            try expectEqual(next.client().send(raw: keys[0].get("/v1/bare")).status, 200)
+            try expectEqual(next.client().send(raw: keys[1].get("/v1/bare")).reason, "key-revoked")
             let history = try scenario.portcullis("keys", "history", "--config", config)
             #expect(history.printed.contains("store-restored"))
-            #expect(try next.stop() == 0)
+            try expectEqual(next.stop(), 0)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
@@ -150,18 +151,18 @@ extension Scenarios {
             try scenario.configure(origin: "127.0.0.1:9", rules: "[]", database: database.address)
             let config = scenario.path("portcullis.yaml")
             let made = try store(scenario, "migrate", config)
-            #expect(made.status == 0, "\(made)")
+            expectEqual(made.status, 0, "\(made)")
             #expect(made.printed.hasPrefix("made: version 1, 2, "), "\(made)")
-            #expect(try store(scenario, "migrate", config).printed == "up to date\n")
+            try expectEqual(store(scenario, "migrate", config).printed, "up to date\n")
             _ = try database.query("INSERT INTO schema_steps VALUES (998, 1, 0)")
             let newer = try store(scenario, "migrate", config)
-            #expect(newer.status == 0, "\(newer)")
+            expectEqual(newer.status, 0, "\(newer)")
             let usable = "998, newer than this program's, which can use them\n"
-            #expect(newer.printed == "the tables are of version \(usable)", "\(newer)")
+            expectEqual(newer.printed, "the tables are of version \(usable)", "\(newer)")
             _ = try database.query("INSERT INTO schema_steps VALUES (999, 998, 0)")
             let refused = try store(scenario, "migrate", config)
-            #expect(refused.status == 1, "\(refused)")
-            #expect(refused.printed == "")
+            expectEqual(refused.status, 1, "\(refused)")
+            expectEqual(refused.printed, "")
             let what = "the tables are of version 999, which programs below version 998 can't use"
             #expect(refused.complained.contains(what), "\(refused)")
             #expect(refused.complained.contains("install a newer portcullis"), "\(refused)")

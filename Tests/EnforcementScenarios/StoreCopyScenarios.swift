@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -179,8 +180,8 @@ extension Scenarios {
             _ = try stores.keys("delete", of: from, keys[5].keyID.base64)
             clients.await(40)
             let (admitted, faults) = clients.end()
-            #expect(faults == [])
-            #expect(try old.stop() == 0)
+            expectEqual(faults, [])
+            try expectEqual(old.stop(), 0)
             let second = try stores.copy(way)
             #expect(second.contains("new 0, brought up to date 4, as they were 2, deleted 1, "))
             let third = try stores.copy(way)
@@ -190,13 +191,13 @@ extension Scenarios {
             let client = new.client()
             let before = stores.origin.seen.count
             for raw in admitted {
-                #expect(try client.send(raw: raw).reason == "counter-replayed")
+                try expectEqual(client.send(raw: raw).reason, "counter-replayed")
             }
             var (revoked, deleted, unused) = (keys[4], keys[5], keys[6])
-            #expect(try client.send(raw: revoked.get("/v1/bare")).reason == "key-revoked")
-            #expect(try client.send(raw: deleted.get("/v1/bare")).reason == "key-unknown")
-            #expect(stores.origin.seen.count == before)
-            #expect(try client.send(raw: unused.get("/v1/bare")).status == 200)
+            try expectEqual(client.send(raw: revoked.get("/v1/bare")).reason, "key-revoked")
+            try expectEqual(client.send(raw: deleted.get("/v1/bare")).reason, "key-unknown")
+            expectEqual(stores.origin.seen.count, before)
+            try expectEqual(client.send(raw: unused.get("/v1/bare")).status, 200)
             // Back again: a deletion stays, and the counter of what was used there rises here.
             let back = try stores.copy(way == .toFleet ? .toFile : .toFleet)
             #expect(back.contains("new 0, brought up to date 1, as they were 6, deleted 0, "))
@@ -220,7 +221,7 @@ extension Scenarios {
             #expect(again.contains("new 0, brought up to date 0, as they were 6000, deleted 0, "))
             let stored = Set(try stores.keys("export", of: to).split(separator: "\n"))
             let source = Set(try stores.keys("export", of: from).split(separator: "\n"))
-            #expect(source.count == keys.count)
+            expectEqual(source.count, keys.count)
             #expect(source.isSubset(of: stored))
         }
 
@@ -237,7 +238,7 @@ extension Scenarios {
             // Deleted there: nothing makes it good again.
             _ = try stores.keys("delete", of: Self.fleet, key.keyID.base64)
             let refused = try stores.scenario.portcullis(stores.words(.toFleet))
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(refused.complained.contains("the key was deleted, and stays so"))
             #expect(refused.printed.contains("not copied 1"))
         }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import GRDB
 import Glibc
@@ -42,7 +43,7 @@ extension Scenarios {
                 func limit(_ bytes: String) throws {
                     let words = ["prlimit", "--pid", "\(gateway.child.identifier)"]
                     let limit = ["--fsize=\(bytes):unlimited"]
-                    #expect(try scenario.run("/usr/bin/env", words + limit).status == 0)
+                    try expectEqual(scenario.run("/usr/bin/env", words + limit).status, 0)
                 }
                 try limit("1")
                 return { try limit("unlimited") }
@@ -102,15 +103,15 @@ extension Scenarios {
             _ admin: HTTPClient
         ) throws {
             let metrics = try Metrics(admin)
-            #expect(metrics["store_degraded"] == 1)
+            expectEqual(metrics["store_degraded"], 1)
             #expect(metrics["commit_failures_total"] > 0)
             #expect(metrics["commits_pending"] > 0)
             let ready = try admin.send("GET", "/readyz")
             // A rule forwards on errors, so there is something to serve.
-            #expect(ready.status == 200)
-            #expect(ready.text == "ready\ndegraded: store-degraded\n")
+            expectEqual(ready.status, 200)
+            expectEqual(ready.text, "ready\ndegraded: store-degraded\n")
             // Once, however often it is tried.
-            #expect(try gateway.complaints(of: "can't be written, \(fault.rawValue): ") == 1)
+            try expectEqual(gateway.complaints(of: "can't be written, \(fault.rawValue): "), 1)
         }
 
         @Test(arguments: Fault.allCases)
@@ -123,30 +124,30 @@ extension Scenarios {
             guard let gateway = try start(scenario, origin, fault) else { return }
             let (admin, client) = (try gateway.adminClient(), gateway.client())
             var keys = (0..<2).map { _ in Scenario.device.makeKey() }
-            for key in keys { #expect(try gateway.enrol(key, client).status == 201) }
+            for key in keys { try expectEqual(gateway.enrol(key, client).status, 201) }
             let challenge = try gateway.challenges("assertion", client)[0]
             let first = keys[0].get("/v1/bare")
-            #expect(try client.send(raw: first).status == 200)
+            try expectEqual(client.send(raw: first).status, 200)
 
             let end = try Self.make(fault, gateway, scenario, scenario.path("disk/portcullis.db"))
             // A required challenge that is signed stops replays by itself; nobody waits.
             let signed = keys[0].get("/v1/signed", challenge: challenge)
-            #expect(try client.send(raw: signed).status == 200)
+            try expectEqual(client.send(raw: signed).status, 200)
             let bare = keys[0].get("/v1/bare")
             let refused = try client.send(raw: bare)
-            #expect(refused.status == 503)
-            #expect(refused.reason == "store-unavailable")
+            expectEqual(refused.status, 503)
+            expectEqual(refused.reason, "store-unavailable")
             #expect(refused.value("Retry-After") != nil)
             let lenient = keys[1].get("/v1/lenient")
-            #expect(try client.send(raw: lenient).status == 200)
-            #expect(try origin.seen(3).last?.head.all("App-Attest-Verdict") == ["error"])
+            try expectEqual(client.send(raw: lenient).status, 200)
+            try expectEqual(origin.seen(3).last?.head.all("App-Attest-Verdict"), ["error"])
             let line = try gateway.line(about: "/v1/bare", after: 1)
             #expect(line["verdict"] as? String == "error")
             #expect(line["reason"] as? String == "store-unavailable")
             if fault != .locked {
                 let enrolled = try gateway.enrol(Scenario.device.makeKey(), client)
-                #expect(enrolled.status == 503)
-                #expect(enrolled.reason == "store-unavailable")
+                expectEqual(enrolled.status, 503)
+                expectEqual(enrolled.reason, "store-unavailable")
             }
             try expectTold(fault, gateway, admin)
 
@@ -154,18 +155,18 @@ extension Scenarios {
             try gateway.waitUntil("a store that is written again", admin) {
                 $0["store_degraded"] == 0 && $0["commits_pending"] == 0
             }
-            #expect(try gateway.complaints(of: "can be written again") == 1)
-            #expect(try admin.send("GET", "/readyz").status == 200)
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(gateway.complaints(of: "can be written again"), 1)
+            try expectEqual(admin.send("GET", "/readyz").status, 200)
+            try expectEqual(client.send(raw: keys[0].get("/v1/bare")).status, 200)
             for raw in [first, bare, lenient] {
-                #expect(try client.send(raw: raw).reason == "counter-replayed")
+                try expectEqual(client.send(raw: raw).reason, "counter-replayed")
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             // The disk of the first one is gone with it.
             guard fault != .full else { return }
             let next = try scenario.serve()
             for raw in [first, bare, lenient] {
-                #expect(try next.client().send(raw: raw).reason == "counter-replayed")
+                try expectEqual(next.client().send(raw: raw).reason, "counter-replayed")
             }
         }
 
@@ -177,13 +178,13 @@ extension Scenarios {
             defer { scenario.end() }
             let origin = try scenario.origin()
             let folder = try Self.configure(scenario, origin)
-            if hasDatabase { #expect(try scenario.serve().stop() == 0) }
+            if hasDatabase { try expectEqual(scenario.serve().stop(), 0) }
             guard let outer = try scenario.onMount("-o bind,ro \(folder)", folder),
                 let program = Scenario.program
             else { return }
             let words = outer + [program, "serve", scenario.path("portcullis.yaml")]
             let result = try scenario.run(words[0], Array(words.dropFirst()))
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(result.complained.contains(hasDatabase ? "\(folder)/portcullis.db" : folder))
             #expect(result.complained.contains("ead-only file system"), "\(result)")
             #expect(result.complained.contains("in a folder that the gateway may write"))
@@ -218,10 +219,10 @@ extension Scenarios {
             let client = gateway.client()
             if !hasDatabase {
                 key = Scenario.device.makeKey()
-                #expect(try gateway.enrol(key, client).status == 201)
+                try expectEqual(gateway.enrol(key, client).status, 201)
             }
-            #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
-            #expect(try gateway.complaints(of: "for room") == 1)
+            try expectEqual(client.send(raw: key.get("/v1/bare")).status, 200)
+            try expectEqual(gateway.complaints(of: "for room"), 1)
         }
 
         @Test func `a damaged database is refused at the start, and the way out works`() throws {
@@ -232,7 +233,7 @@ extension Scenarios {
             let config = scenario.path("portcullis.yaml")
             var keys = try scenario.imported(400)
             let export = try scenario.portcullis("keys", "export", "--config", config)
-            #expect(export.status == 0)
+            expectEqual(export.status, 0)
             let database = scenario.path("portcullis.db")
             let file = try FileHandle(forUpdating: URL(filePath: database))
             // A page in the middle: of the keys or of their index.
@@ -241,7 +242,7 @@ extension Scenarios {
             try file.close()
 
             let refused = try scenario.portcullis("serve", config)
-            #expect(refused.status == 1)
+            expectEqual(refused.status, 1)
             #expect(!refused.complained.contains("listening"))
             for part in [
                 database, "is damaged", "keys import", "-wal", "--accept-older-store",
@@ -262,15 +263,15 @@ extension Scenarios {
                 config,
                 scenario.path("export.jsonl")
             )
-            #expect(imported.status == 0, "\(imported)")
+            expectEqual(imported.status, 0, "\(imported)")
             let older = try scenario.portcullis("serve", config)
-            #expect(older.status == 1)
+            expectEqual(older.status, 1)
             #expect(older.complained.contains("is another store"), "\(older)")
             let gateway = try scenario.serve(arguments: ["--accept-older-store"])
             let client = gateway.client()
             let challenge = try gateway.challenges("assertion", client)[0]
             let answer = try client.send(raw: keys[0].get("/v1/signed", challenge: challenge))
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
         }
     }
 }

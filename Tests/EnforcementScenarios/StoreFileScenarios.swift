@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -24,8 +25,8 @@ extension Scenarios {
                 $0["store_degraded"] == 1
             }
             let ready = try admin.send("GET", "/readyz")
-            #expect(ready.status == 200)
-            #expect(ready.text == "ready\ndegraded: store-degraded\n")
+            expectEqual(ready.status, 200)
+            expectEqual(ready.text, "ready\ndegraded: store-degraded\n")
         }
 
         @Test(arguments: Fate.allCases)
@@ -43,27 +44,27 @@ extension Scenarios {
             let (admin, client) = (try gateway.adminClient(), gateway.client())
             let challenge = try gateway.challenges("assertion", client)[0]
             let first = key.get("/v1/bare")
-            #expect(try client.send(raw: first).status == 200)
+            try expectEqual(client.send(raw: first).status, 200)
 
             switch fate {
             case .deleted: try FileManager.default.removeItem(atPath: database)
-            case .replaced: #expect(rename(scenario.path("backup.db"), database) == 0)
+            case .replaced: expectEqual(rename(scenario.path("backup.db"), database), 0)
             }
             let refused = try revoke(key, scenario)
-            #expect(refused.status == 1, "\(refused)")
+            expectEqual(refused.status, 1, "\(refused)")
             #expect(refused.complained.contains(database))
             #expect(refused.complained.contains("process \(gateway.child.identifier)"))
             #expect(refused.complained.contains("restart the gateway"))
             let bare = try client.send(raw: key.get("/v1/bare"))
-            #expect(bare.status == 503)
-            #expect(bare.reason == "store-unavailable")
+            expectEqual(bare.status, 503)
+            expectEqual(bare.reason, "store-unavailable")
             let enrolled = try gateway.enrol(Scenario.device.makeKey(), client)
-            #expect(enrolled.status == 503)
+            expectEqual(enrolled.status, 503)
             try expectDegraded(gateway, admin)
             let signed = key.get("/v1/signed", challenge: challenge)
-            #expect(try client.send(raw: signed).status == 503)
-            #expect(try gateway.stop() == 1)
-            #expect(try gateway.complaints(of: "\(database) was deleted or replaced; a key") == 1)
+            try expectEqual(client.send(raw: signed).status, 503)
+            try expectEqual(gateway.stop(), 1)
+            try expectEqual(gateway.complaints(of: "\(database) was deleted or replaced; a key"), 1)
 
             // SQLite leaves the log, for somebody who has the database that it belongs to.
             if fate == .replaced {
@@ -76,15 +77,15 @@ extension Scenarios {
             }
             // What is there now is older than what was used.
             let older = try scenario.portcullis("serve", scenario.path("portcullis.yaml"))
-            #expect(older.status == 1)
+            expectEqual(older.status, 1)
             #expect(!older.complained.contains("listening"))
             for part in [database, "--accept-older-store", "replayed", "revoked"] {
                 #expect(older.complained.contains(part), "\(part): \(older.complained)")
             }
             let accepted = try scenario.serve(arguments: ["--accept-older-store"])
-            #expect(try accepted.complaints(of: "accepted") == 1)
-            #expect(try accepted.stop() == 0)
-            #expect(try scenario.serve().stop() == 0)
+            try expectEqual(accepted.complaints(of: "accepted"), 1)
+            try expectEqual(accepted.stop(), 0)
+            try expectEqual(scenario.serve().stop(), 0)
         }
 
         @Test func `the log that a kill has left is not mixed into another database`() throws {
@@ -96,14 +97,14 @@ extension Scenarios {
             let (database, backup) = (scenario.path("portcullis.db"), scenario.path("backup.db"))
             try FileManager.default.copyItem(atPath: database, toPath: backup)
             let gateway = try scenario.serve()
-            #expect(try gateway.client().send(raw: keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(gateway.client().send(raw: keys[0].get("/v1/bare")).status, 200)
             try gateway.crash()
-            #expect(rename(backup, database) == 0)
+            expectEqual(rename(backup, database), 0)
             let config = scenario.path("portcullis.yaml")
             for words in [["serve", config], ["keys", "list", "--config", config]] {
                 let program = try #require(Scenario.program)
                 let refused = try scenario.run(program, words)
-                #expect(refused.status == 1)
+                expectEqual(refused.status, 1)
                 #expect(refused.complained.contains("\(database)-wal"), "\(refused)")
             }
             for suffix in ["-wal", "-shm"] {
@@ -113,8 +114,8 @@ extension Scenarios {
             let client = next.client()
             let challenge = try next.challenges("assertion", client)[0]
             let signed = keys[1].get("/v1/signed", challenge: challenge)
-            #expect(try client.send(raw: signed).status == 200)
-            #expect(try next.stop() == 0)
+            try expectEqual(client.send(raw: signed).status, 200)
+            try expectEqual(next.stop(), 0)
         }
 
         @Test func `to cut the files beside the database kills neither gateway nor command`() throws
@@ -126,7 +127,7 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve()
             let (admin, client) = (try gateway.adminClient(), gateway.client())
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(client.send(raw: keys[0].get("/v1/bare")).status, 200)
             let names = try FileManager.default.contentsOfDirectory(atPath: scenario.folder.path)
             for name in names.sorted() where name.hasPrefix("portcullis.db") {
                 // These two hold the keys; without them there is nothing that could be saved.
@@ -143,12 +144,12 @@ extension Scenarios {
                     }
                 }
             }
-            #expect(try revoke(keys[1], scenario).status == 0)
-            #expect(try client.send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
-            #expect(try gateway.stop() == 0)
+            try expectEqual(revoke(keys[1], scenario).status, 0)
+            try expectEqual(client.send(raw: keys[1].get("/v1/bare")).reason, "key-revoked")
+            try expectEqual(gateway.stop(), 0)
             let next = try scenario.serve()
-            #expect(try next.client().send(raw: keys[0].get("/v1/bare")).status == 200)
-            #expect(try next.client().send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
+            try expectEqual(next.client().send(raw: keys[0].get("/v1/bare")).status, 200)
+            try expectEqual(next.client().send(raw: keys[1].get("/v1/bare")).reason, "key-revoked")
         }
 
         @Test(.enabled(if: Scenario.faultyProgram != nil))
@@ -162,15 +163,15 @@ extension Scenarios {
             var keys = try scenario.imported(2)
             let gateway = try scenario.serve(endingAt: "read", 1_000_000_000)
             let (admin, client) = (try gateway.adminClient(), gateway.client())
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(client.send(raw: keys[0].get("/v1/bare")).status, 200)
             gateway.child.signal(SIGWINCH)
             let revoked = try revoke(keys[1], scenario)
-            #expect(revoked.status == 1, "\(revoked)")
+            expectEqual(revoked.status, 1, "\(revoked)")
             #expect(revoked.complained.contains("can't read it"))
             for number in keys.indices {
                 let answer = try client.send(raw: keys[number].get("/v1/bare"))
-                #expect(answer.status == 503)
-                #expect(answer.reason == "store-unavailable")
+                expectEqual(answer.status, 503)
+                expectEqual(answer.reason, "store-unavailable")
             }
             try expectDegraded(gateway, admin)
             _ = try gateway.child.wait(for: "the fault") { _, complained in
@@ -184,11 +185,11 @@ extension Scenarios {
             _ = try gateway.child.wait(for: "the end of the fault") { _, complained in
                 complained.contains("reads again") ? true : nil
             }
-            #expect(try gateway.complaints(of: "can't be read") == 1)
-            #expect(try admin.send("GET", "/readyz").status == 200)
-            #expect(try client.send(raw: keys[0].get("/v1/bare")).status == 200)
-            #expect(try client.send(raw: keys[1].get("/v1/bare")).reason == "key-revoked")
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.complaints(of: "can't be read"), 1)
+            try expectEqual(admin.send("GET", "/readyz").status, 200)
+            try expectEqual(client.send(raw: keys[0].get("/v1/bare")).status, 200)
+            try expectEqual(client.send(raw: keys[1].get("/v1/bare")).reason, "key-revoked")
+            try expectEqual(gateway.stop(), 0)
         }
 
         /// The first revocation of a store, on an ext4 without a free block.
@@ -205,7 +206,7 @@ extension Scenarios {
             let gateway = try scenario.serve(within: disk.words)
             let client = gateway.client()
             var keys = (0..<8).map { _ in Scenario.device.makeKey() }
-            for key in keys { #expect(try gateway.enrol(key, client).status == 201) }
+            for key in keys { try expectEqual(gateway.enrol(key, client).status, 201) }
             try disk.restartLog(gateway)
             try disk.fill(gateway)
             let program = try #require(Scenario.program)
@@ -218,15 +219,15 @@ extension Scenarios {
                 let answer = try client.send(raw: keys[number].get("/v1/bare"))
                 guard result.status == 0 else { continue }
                 obeyed += 1
-                #expect(answer.reason == "key-revoked", "\(answer.status)")
+                expectEqual(answer.reason, "key-revoked", "\(answer.status)")
             }
             #expect(obeyed > 0)
             try disk.empty(gateway)
             let key = Scenario.device.makeKey()
             let admin = try gateway.adminClient()
             try gateway.waitUntil("a disk with room", admin) { $0["store_degraded"] == 0 }
-            #expect(try gateway.enrol(key, client).status == 201)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.enrol(key, client).status, 201)
+            try expectEqual(gateway.stop(), 0)
         }
     }
 }
@@ -247,14 +248,14 @@ private struct FullDisk {
         self.python = python
         let (image, folder) = (scenario.path("disk.img"), scenario.path("disk"))
         try scenario.write("disk.img", "")
-        #expect(truncate(image, 8 << 20) == 0)
+        expectEqual(truncate(image, 8 << 20), 0)
         try FileManager.default.createDirectory(
             atPath: folder,
             withIntermediateDirectories: false
         )
         // No block is kept for root, who runs this.
         let made = try scenario.run(program, ["-q", "-m", "0", image])
-        #expect(made.status == 0, "\(made)")
+        expectEqual(made.status, 0, "\(made)")
         guard let words = try scenario.onMount("-o loop \(image)", folder) else { return nil }
         self.words = words
     }
@@ -282,12 +283,12 @@ private struct FullDisk {
             let block = [UInt8](repeating: 0, count: count)
             while write(file, block, count) > 0 {}
         }
-        #expect(errno == ENOSPC)
+        expectEqual(errno, ENOSPC)
         close(file)
     }
 
     func empty(_ gateway: GatewayProcess) throws {
-        #expect(unlink(path(gateway, "ballast")) == 0)
+        expectEqual(unlink(path(gateway, "ballast")), 0)
     }
 
     /// Runs a program that sees what the gateway sees.

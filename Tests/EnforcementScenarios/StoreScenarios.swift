@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -39,9 +40,9 @@ extension Scenarios {
                     ? try gateway.challenges("assertion", gateway.client())[0] : nil
                 let raw = key.get(path, challenge: challenge)
                 let statuses = try race(gateway, Array(repeating: raw, count: 16))
-                #expect(statuses.filter { $0 == 200 }.count == 1)
-                #expect(statuses.filter { $0 == 401 }.count == 15)
-                #expect(origin.seen.count == round)
+                expectEqual(statuses.filter { $0 == 200 }.count, 1)
+                expectEqual(statuses.filter { $0 == 401 }.count, 15)
+                expectEqual(origin.seen.count, round)
             }
         }
 
@@ -55,7 +56,7 @@ extension Scenarios {
             #expect(statuses.allSatisfy { $0 == 200 })
             let again = try race(gateway, requests)
             #expect(again.allSatisfy { $0 == 401 })
-            #expect(origin.seen.count == 64)
+            expectEqual(origin.seen.count, 64)
         }
 
         @Test func `a client that can't attest is forwarded where a rule says so, marked`() throws {
@@ -65,19 +66,19 @@ extension Scenarios {
             let client = gateway.client()
             let claim = [(name: "App-Attest-Unsupported", value: "1")]
             let refused = try client.send("GET", "/v1/bare", claim)
-            #expect(refused.status == 403)
-            #expect(refused.reason == "unsupported")
-            #expect(try client.send("GET", "/v1/excused", claim).status == 200)
-            #expect(try client.send("GET", "/v1/excused").status == 401)
+            expectEqual(refused.status, 403)
+            expectEqual(refused.reason, "unsupported")
+            try expectEqual(client.send("GET", "/v1/excused", claim).status, 200)
+            try expectEqual(client.send("GET", "/v1/excused").status, 401)
             let seen = try origin.seen(1)
-            #expect(seen.count == 1)
-            #expect(seen[0].head.all("App-Attest-Verdict") == ["refuse"])
-            #expect(seen[0].head.all("App-Attest-Reason") == ["unsupported"])
-            #expect(seen[0].head.all("App-Attest-Unsupported") == [])
+            expectEqual(seen.count, 1)
+            expectEqual(seen[0].head.all("App-Attest-Verdict"), ["refuse"])
+            expectEqual(seen[0].head.all("App-Attest-Reason"), ["unsupported"])
+            expectEqual(seen[0].head.all("App-Attest-Unsupported"), [])
             // Only the first was refused for it.
             let counted = try gateway.adminClient().send("GET", "/metrics").text
                 .split(separator: "\n").filter { $0.contains(#"reason="unsupported""#) }
-            #expect(counted.count == 2, "\(counted)")
+            expectEqual(counted.count, 2, "\(counted)")
             for (rule, enforced) in [("bare", true), ("excused", false)] {
                 let line = try #require(counted.first { $0.contains("rule=\"\(rule)\"") })
                 #expect(line.contains(#"enforced="\#(enforced)""#), "\(line)")
@@ -112,31 +113,31 @@ extension Scenarios {
             }
             // A required challenge that is signed stops replays by itself; nobody waits.
             let signed = try client.send(raw: key.get("/v1/signed", challenge: challenge))
-            #expect(signed.status == 200)
+            expectEqual(signed.status, 200)
             let bare = key.get("/v1/bare")
             let lenient = other.get("/v1/lenient")
             let statuses = try race(gateway, [bare, lenient])
-            #expect(statuses == [503, 200])
+            expectEqual(statuses, [503, 200])
             let forwarded = try origin.seen(2)[1]
-            #expect(forwarded.target == "/v1/lenient")
-            #expect(forwarded.head.all("App-Attest-Verdict") == ["error"])
-            #expect(forwarded.head.all("App-Attest-Reason") == ["store-unavailable"])
-            #expect(forwarded.head.all("App-Attest-Key-Id") == [])
+            expectEqual(forwarded.target, "/v1/lenient")
+            expectEqual(forwarded.head.all("App-Attest-Verdict"), ["error"])
+            expectEqual(forwarded.head.all("App-Attest-Reason"), ["store-unavailable"])
+            expectEqual(forwarded.head.all("App-Attest-Key-Id"), [])
             // A bad assertion is refused as ever, also where errors are forwarded.
             let bad = key.get("/v1/lenient", damage: .signature)
-            #expect(try client.send(raw: bad).status == 403)
+            try expectEqual(client.send(raw: bad).status, 403)
             for raw in [bare, lenient] {
                 let replay = try client.send(raw: raw)
-                #expect(replay.status == 401)
-                #expect(replay.reason == "counter-replayed")
+                expectEqual(replay.status, 401)
+                expectEqual(replay.reason, "counter-replayed")
             }
             locker.end()
             // What could not be written is written later, and the next request passes.
-            #expect(try client.send(raw: key.get("/v1/bare")).status == 200)
-            #expect(try gateway.stop() == 0)
+            try expectEqual(client.send(raw: key.get("/v1/bare")).status, 200)
+            try expectEqual(gateway.stop(), 0)
             let next = try scenario.serve()
             for raw in [bare, lenient] {
-                #expect(try next.client().send(raw: raw).reason == "counter-replayed")
+                try expectEqual(next.client().send(raw: raw).reason, "counter-replayed")
             }
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -92,10 +93,10 @@ extension Scenarios {
                     "generation \(generation)"
                 )
             }
-            #expect(try admin.send("GET", "/readyz").status == 200)
-            #expect(try HTTPClient(port: port).send("GET", "/").status == 200)
+            try expectEqual(admin.send("GET", "/readyz").status, 200)
+            try expectEqual(HTTPClient(port: port).send("GET", "/").status, 200)
             child.signal(SIGTERM)
-            #expect(try child.waitForEnd() == 0)
+            try expectEqual(child.waitForEnd(), 0)
         }
 
         @Test func `a full standard output holds neither requests nor the end`() throws {
@@ -111,9 +112,9 @@ extension Scenarios {
             )
             let gateway = try GatewayProcess(child)
             let client = gateway.client()
-            for _ in 0..<100 { #expect(try client.send("GET", "/").status == 200) }
+            for _ in 0..<100 { try expectEqual(client.send("GET", "/").status, 200) }
             client.close()
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test(arguments: ["<&- >&- 2>&-", "<&-", ">&-", "2>&-", "unread"])
@@ -141,7 +142,7 @@ extension Scenarios {
                 shell(preparation, "serve", scenario.path("portcullis.yaml"))
             )
             let status = try awaitAnswer(HTTPClient(path: listener), child)
-            #expect(status == 200)
+            expectEqual(status, 200)
             let names = try ["0", "1", "2"].map { number in
                 try FileManager.default.destinationOfSymbolicLink(
                     atPath: "/proc/\(child.identifier)/fd/\(number)"
@@ -149,11 +150,11 @@ extension Scenarios {
             }
             for (number, stream) in ["<&-", ">&-", "2>&-"].enumerated()
             where closed.contains(stream) && !(stream == ">&-" && closed == "2>&-") {
-                #expect(names[number] == "/dev/null", "\(closed): \(names)")
+                expectEqual(names[number], "/dev/null", "\(closed): \(names)")
             }
             try awaitHandler(of: SIGTERM, child)
             child.signal(SIGTERM)
-            #expect(try child.waitForEnd() == 0)
+            try expectEqual(child.waitForEnd(), 0)
         }
 
         /// It answers a moment before it hears signals, and where it would say so is closed
@@ -194,7 +195,7 @@ extension Scenarios {
             for (arguments, status) in commands {
                 let words = try shell(unread) + arguments
                 let result = try scenario.run("/bin/sh", words)
-                #expect(result.status == status, "\(arguments): \(result)")
+                expectEqual(result.status, status, "\(arguments): \(result)")
                 #expect(!result.complained.contains("portcullis: "), "\(arguments): \(result)")
             }
         }
@@ -213,7 +214,7 @@ extension Scenarios {
                 scenario.path("portcullis.yaml")
             )
             let result = try scenario.run("/bin/sh", words)
-            #expect(result.status == 1)
+            expectEqual(result.status, 1)
             #expect(result.complained.contains("standard output can't be written: No space left"))
         }
     }

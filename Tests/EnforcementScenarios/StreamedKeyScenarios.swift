@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -89,7 +90,7 @@ extension Scenarios {
             func expectDone() throws {
                 for command in commands {
                     let done = try command.value()
-                    #expect(done.status == 0, "\(done.complained)")
+                    expectEqual(done.status, 0, "\(done.complained)")
                 }
             }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -38,17 +39,17 @@ extension Scenarios {
             defer { unlink("/tmp/\(name)") }
             let gateway = try scenario.serve(within: Self.under(socket))
             let ready = try manager.wait(for: "READY=1")
-            #expect(ready.count == 1)
+            expectEqual(ready.count, 1)
             #expect(ready[0].contains("STATUS=Serving, generation 1: 2 rules, 0 keys"))
-            #expect(try gateway.client().send("GET", "/plain").status == 200)
+            try expectEqual(gateway.client().send("GET", "/plain").status, 200)
 
             manager.forget()
             let before = Self.monotonicMicroseconds
             gateway.child.signal(SIGHUP)
             let reload = try manager.wait(for: "READY=1")
-            #expect(reload.count == 2)
+            expectEqual(reload.count, 2)
             let lines = reload[0].split(separator: "\n")
-            #expect(lines.first == "RELOADING=1")
+            expectEqual(lines.first, "RELOADING=1")
             let moment = try #require(lines.first { $0.hasPrefix("MONOTONIC_USEC=") })
             let microseconds = try #require(UInt64(moment.dropFirst("MONOTONIC_USEC=".count)))
             #expect((before...Self.monotonicMicroseconds).contains(microseconds))
@@ -59,12 +60,12 @@ extension Scenarios {
             try scenario.write("portcullis.yaml", "listen: nowhere")
             gateway.child.signal(SIGHUP)
             let refused = try manager.wait(for: "READY=1")
-            #expect(refused.last?.contains("generation 2") == true)
-            #expect(refused.last?.contains("last reload refused") == true)
+            expectEqual(refused.last?.contains("generation 2"), true)
+            expectEqual(refused.last?.contains("last reload refused"), true)
 
             manager.forget()
-            #expect(try gateway.stop() == 0)
-            #expect(try manager.wait(for: "STOPPING=1").count == 1)
+            try expectEqual(gateway.stop(), 0)
+            try expectEqual(manager.wait(for: "STOPPING=1").count, 1)
         }
 
         private static var monotonicMicroseconds: UInt64 {
@@ -90,8 +91,8 @@ extension Scenarios {
                 )
             }
             let outcome = try scenario.run(analyze, ["verify"] + names.map(scenario.path))
-            #expect(outcome.status == 0, "\(outcome.complained)")
-            #expect(outcome.complained == "")
+            expectEqual(outcome.status, 0, "\(outcome.complained)")
+            expectEqual(outcome.complained, "")
         }
 
         @Test func `a start that is refused is never ready`() throws {
@@ -102,8 +103,8 @@ extension Scenarios {
             let words = Self.under(scenario.path("notice"))
             let arguments =
                 words.dropFirst() + [program, "serve", scenario.path("portcullis.yaml")]
-            #expect(try scenario.run(words[0], Array(arguments)).status == 1)
-            #expect(manager.next(within: 0) == nil)
+            try expectEqual(scenario.run(words[0], Array(arguments)).status, 1)
+            expectEqual(manager.next(within: 0), nil)
         }
 
         @Test func `while all loops answer, the watchdog is fed`() throws {
@@ -117,7 +118,7 @@ extension Scenarios {
                 manager.forget()
                 try manager.wait(for: "WATCHDOG=1")
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a watchdog of another process is not fed`() throws {
@@ -129,7 +130,7 @@ extension Scenarios {
                 within: Self.under(socket, "WATCHDOG_USEC=3000", "WATCHDOG_PID=1")
             )
             try manager.wait(for: "READY=1")
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
             let told = try manager.wait(for: "STOPPING=1")
             #expect(!told.contains { $0.contains("WATCHDOG") })
         }
@@ -183,17 +184,17 @@ extension Scenarios {
             let scenario = try Self.scenario()
             defer { scenario.end() }
             guard let gateway = try Self.activated(scenario) else { return }
-            #expect(
-                try gateway.complaints(of: "\(gateway.port), a socket of the service manager")
-                    == 1
+            try expectEqual(
+                gateway.complaints(of: "\(gateway.port), a socket of the service manager"),
+                1
             )
-            #expect(try gateway.complaints(of: "stray at unix:") == 1)
-            #expect(try gateway.complaints(of: "pair is no listening stream socket") == 1)
+            try expectEqual(gateway.complaints(of: "stray at unix:"), 1)
+            try expectEqual(gateway.complaints(of: "pair is no listening stream socket"), 1)
             // All event loops accept from it.
             for _ in 0..<20 {
-                #expect(try gateway.client().send("GET", "/plain").status == 200)
+                try expectEqual(gateway.client().send("GET", "/plain").status, 200)
             }
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         /// A socket of its own would be shut to new clients while the gateway drains, and the
@@ -202,20 +203,20 @@ extension Scenarios {
             let scenario = try Self.scenario(more: "timeouts: { drain: 30s }")
             defer { scenario.end() }
             guard let first = try Self.activated(scenario, "twice") else { return }
-            #expect(try first.client().send("GET", "/plain").status == 200)
+            try expectEqual(first.client().send("GET", "/plain").status, 200)
             // The launcher holds the socket, and starts the program once more behind this one.
             let process = try first.complaints(of: "event loops, ")
-            #expect(process == 1)
+            expectEqual(process, 1)
             let child = try Self.child(of: first.child.identifier)
             kill(child, SIGTERM)
             let waiting = try (0..<20).map { _ in try Wire(port: first.port) }
             for client in waiting { try client.send("GET /plain HTTP/1.1\r\nHost: a\r\n\r\n") }
-            for client in waiting { #expect(try client.readResponse().status == 200) }
+            for client in waiting { try expectEqual(client.readResponse().status, 200) }
             // The first may have served them all, and the launcher has no use for a signal.
             try first.child.wait(for: "second start") { _, complained in
                 complained.components(separatedBy: "event loops, ").count > 2 ? () : nil
             }
-            #expect(try first.stop() == 0)
+            try expectEqual(first.stop(), 0)
         }
 
         /// The process that another one has started.

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -36,7 +37,7 @@ extension Scenarios {
             defer { stand.end() }
             let client = stand.gateway.client()
             for number in 0..<3 {
-                #expect(try client.send("GET", "/syslog/\(number)").status == 200)
+                try expectEqual(client.send("GET", "/syslog/\(number)").status, 200)
                 let line = try Self.line(try #require(daemon.next()), behind: Self.local)
                 #expect(line["path"] as? String == "/syslog/\(number)")
                 #expect(line["status"] as? Int == 200)
@@ -59,7 +60,7 @@ extension Scenarios {
             let limit = try String(contentsOfFile: kept, encoding: .utf8)
             let count = (Int(limit.filter(\.isNumber)) ?? 512) + 50
             for number in 0..<count {
-                #expect(try client.send("GET", "/\(number)").status == 200)
+                try expectEqual(client.send("GET", "/\(number)").status, 200)
             }
             var paths: [String] = []
             while paths.count < count, let datagram = daemon.next() {
@@ -67,7 +68,7 @@ extension Scenarios {
                 paths.append(line["path"] as? String ?? "")
             }
             let lost = try Metrics(stand.admin)[Self.dropped]
-            #expect(Double(paths.count) + lost == Double(count))
+            expectEqual(Double(paths.count) + lost, Double(count))
             #expect(lost < 50)
             try stand.stop()
         }
@@ -81,15 +82,15 @@ extension Scenarios {
             let stand = try Stand(more: "log: { access: \"syslog:unix:\(path)\" }")
             defer { stand.end() }
             let (gateway, admin) = (stand.gateway, stand.admin)
-            #expect(try gateway.complaints(of: "where no socket is, so that lines are lost") == 1)
+            try expectEqual(gateway.complaints(of: "where no socket is, so that lines are lost"), 1)
             let client = gateway.client()
-            for _ in 0..<4 { #expect(try client.send("GET", "/lost").status == 200) }
+            for _ in 0..<4 { try expectEqual(client.send("GET", "/lost").status, 200) }
             try gateway.waitUntil("four lines counted", admin) { $0[Self.dropped] == 4 }
             let daemon = try NoticeSocket(path)
-            #expect(try client.send("GET", "/found").status == 200)
+            try expectEqual(client.send("GET", "/found").status, 200)
             let line = try Self.line(try #require(daemon.next()), behind: Self.local)
             #expect(line["path"] as? String == "/found")
-            #expect(try Metrics(admin)[Self.dropped] == 4)
+            try expectEqual(Metrics(admin)[Self.dropped], 4)
             try stand.stop()
         }
 
@@ -100,14 +101,14 @@ extension Scenarios {
             var length = socklen_t(MemoryLayout<sockaddr_in>.size)
             withUnsafeMutablePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                    #expect(bind(descriptor, $0, length) == 0)
-                    #expect(getsockname(descriptor, $0, &length) == 0)
+                    expectEqual(bind(descriptor, $0, length), 0)
+                    expectEqual(getsockname(descriptor, $0, &length), 0)
                 }
             }
             let port = UInt16(bigEndian: address.sin_port)
             let stand = try Stand(more: "log: { access: \"syslog:127.0.0.1:\(port)\" }")
             defer { stand.end() }
-            #expect(try stand.gateway.client().send("GET", "/udp").status == 200)
+            try expectEqual(stand.gateway.client().send("GET", "/udp").status, 200)
             #expect(Wire.isReady(descriptor, for: POLLIN, within: Wire.patienceMilliseconds))
             var bytes = [UInt8](repeating: 0, count: 4_096)
             let count = recv(descriptor, &bytes, bytes.count, 0)
@@ -121,9 +122,9 @@ extension Scenarios {
             let now = UnixTime(seconds: 0)
             for (name, shown) in [("shop", "shop"), ("", "-"), ("a b", "-"), ("käse", "-")] {
                 let header = SyslogForm.network(host: name).header(at: now, process: 7)
-                #expect(
-                    String(decoding: header, as: UTF8.self)
-                        == "<30>1 1970-01-01T00:00:00Z \(shown) portcullis 7 access - "
+                expectEqual(
+                    String(decoding: header, as: UTF8.self),
+                    "<30>1 1970-01-01T00:00:00Z \(shown) portcullis 7 access - "
                 )
             }
         }

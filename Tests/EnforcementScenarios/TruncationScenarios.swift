@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -145,11 +146,11 @@ extension Scenarios {
                     content: Self.signed
                 )
                 let proof = key.proof(of: request, signing: .lines(Self.parts, headers: []))
-                #expect(try gateway.client().send(request, proof).status == 200)
+                try expectEqual(gateway.client().send(request, proof).status, 200)
                 let seen = try origin.seen(1)
                 #expect(seen.count == 1 && seen[0].isComplete)
-                #expect(seen[0].digest == SHA256.digest(of: Self.signed))
-                #expect(try Metrics(admin)["bodies_cut_short_total"] == 0)
+                expectEqual(seen[0].digest, SHA256.digest(of: Self.signed))
+                try expectEqual(Metrics(admin)["bodies_cut_short_total"], 0)
             }
         }
 
@@ -169,7 +170,7 @@ extension Scenarios {
                     let seen = try origin.seen(count)[earlier]
                     #expect(!seen.isComplete, "\(fault)")
                     #expect(seen.wasReset && !seen.wasEndedInOrder, "\(fault)")
-                    #expect(seen.head.value("App-Attest-Verdict") == "pass", "\(fault)")
+                    expectEqual(seen.head.value("App-Attest-Verdict"), "pass", "\(fault)")
                     let line = try gateway.line(about: "/streamed", after: earlier)
                     #expect(line["content"] as? String == "cut-short", "\(fault)")
                     let page = try gateway.adminClient().send("GET", "/metrics").text
@@ -262,7 +263,7 @@ extension Scenarios {
             try socket.send(Array(head.utf8) + wrong)
             let answer = try socket.readHead()
             #expect(answer.startLine.hasPrefix("HTTP/1.1 400"))
-            #expect(origin.connectionCount == 0)
+            expectEqual(origin.connectionCount, 0)
         }
 
         @Test func `held content reaches the origin as it was, on one connection`() throws {
@@ -278,16 +279,16 @@ extension Scenarios {
                             framing == .length
                             ? content : truncated(content, framing) + Array("\n".utf8)
                         let answer = try client.send(raw: Array(head.utf8) + bytes)
-                        #expect(answer.status == 200, "\(count) \(framing)")
+                        expectEqual(answer.status, 200, "\(count) \(framing)")
                         number += 1
                         let seen = try origin.seen(number)[number - 1]
                         #expect(seen.isComplete && seen.count == count, "\(framing)")
-                        #expect(seen.digest == SHA256.digest(of: content), "\(count) \(framing)")
-                        #expect(seen.head.value("Content-Length") == String(count))
-                        #expect(seen.head.value("App-Attest-Verdict") == "pass")
+                        expectEqual(seen.digest, SHA256.digest(of: content), "\(count) \(framing)")
+                        expectEqual(seen.head.value("Content-Length"), String(count))
+                        expectEqual(seen.head.value("App-Attest-Verdict"), "pass")
                     }
                 }
-                #expect(origin.connectionCount == 1)
+                expectEqual(origin.connectionCount, 1)
             }
         }
     }

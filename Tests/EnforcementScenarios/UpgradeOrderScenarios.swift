@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -32,8 +33,8 @@ extension Scenarios {
         @Test func `orders and drained servers go over, whatever their file says`() throws {
             let stand = try stand()
             defer { stand.end() }
-            #expect(try run(stand, "rollout", "bare", "observe").status == 0)
-            #expect(try run(stand, "origins", "drain", Self.second).status == 0)
+            try expectEqual(run(stand, "rollout", "bare", "observe").status, 0)
+            try expectEqual(run(stand, "origins", "drain", Self.second).status, 0)
             // As after an order of a guard that a full disk did not take.
             let file = stand.scenario.path("portcullis.db.rollout")
             try FileManager.default.removeItem(atPath: file)
@@ -43,12 +44,12 @@ extension Scenarios {
                 #expect(rules.contains("bare\tobserve\tcommand ("), "\(rules)")
                 let servers = try run(stand, "origins", "list").printed
                 #expect(servers.contains("\(Self.second)\tdrained"), "\(servers)")
-                #expect(try stand.gateway.client().send("GET", "/v1/bare").status == 200)
+                try expectEqual(stand.gateway.client().send("GET", "/v1/bare").status, 200)
             }
             // The next order keeps the one before.
-            #expect(try run(stand, "rollout", "window", "observe").status == 0)
+            try expectEqual(run(stand, "rollout", "window", "observe").status, 0)
             #expect(try run(stand, "rollout").printed.contains("bare\tobserve\tcommand ("))
-            #expect(try run(stand, "origins", "undrain", Self.second).status == 0)
+            try expectEqual(run(stand, "origins", "undrain", Self.second).status, 0)
             try stand.upgrade()
             #expect(try !run(stand, "origins", "list").printed.contains("drained"))
         }
@@ -117,7 +118,7 @@ extension Scenarios {
                             + ["--config", stand.scenario.path("portcullis.yaml")]
                             + order.dropFirst(order[0] == "origins" ? 2 : 1)
                     )
-                    #expect(refused.status == 1)
+                    expectEqual(refused.status, 1)
                     #expect(
                         refused.complained.contains(
                             "an upgrade is under way; give the order again when it has ended"
@@ -128,13 +129,13 @@ extension Scenarios {
                 let admin = HTTPClient(path: stand.scenario.path("admin"))
                 let order = Array(#"{"rule":"bare","to":"observe"}"#.utf8)
                 let answer = try admin.send("POST", "/rollout/change", content: order)
-                #expect(answer.status == 409)
-                #expect(try stand.gateway.client().send("GET", "/v1/bare").status == 401)
+                expectEqual(answer.status, 409)
+                try expectEqual(stand.gateway.client().send("GET", "/v1/bare").status, 401)
                 unlink(folder + "alive")
                 try stand.awaitLine("nothing has changed: the new process has ended")
-                #expect(try run(stand, "rollout", "bare", "observe").status == 0)
-                #expect(try run(stand, "origins", "drain", Self.second).status == 0)
-                #expect(try stand.gateway.client().send("GET", "/v1/bare").status == 200)
+                try expectEqual(run(stand, "rollout", "bare", "observe").status, 0)
+                try expectEqual(run(stand, "origins", "drain", Self.second).status, 0)
+                try expectEqual(stand.gateway.client().send("GET", "/v1/bare").status, 200)
             }
         }
 
@@ -160,7 +161,7 @@ extension Scenarios {
                 try stand.awaitLine(
                     "nothing has changed: the configuration was read again meanwhile; try again"
                 )
-                #expect(try stand.gateway.client().send("GET", "/v1/bare").status == 401)
+                try expectEqual(stand.gateway.client().send("GET", "/v1/bare").status, 401)
             }
         }
 
@@ -176,7 +177,7 @@ extension Scenarios {
                 try stand.awaitLine("draining")
                 try "".write(toFile: folder + "go", atomically: false, encoding: .utf8)
                 try stand.awaitLine("nothing has changed: the gateway ends")
-                #expect(try client.ask(stand.keys[0].get("/v1/bare")).status == 200)
+                try expectEqual(client.ask(stand.keys[0].get("/v1/bare")).status, 200)
             }
         }
 
@@ -229,8 +230,8 @@ extension Scenarios {
                 unlink(folder + "alive")
                 try stand.awaitLine("the new process hangs: it has said nothing for")
                 let raw = stand.keys[0].get("/v1/bare")
-                #expect(try stand.gateway.client().send(raw: raw).status == 200)
-                #expect(try stand.gateway.client().send(raw: raw).status == 401)
+                try expectEqual(stand.gateway.client().send(raw: raw).status, 200)
+                try expectEqual(stand.gateway.client().send(raw: raw).status, 401)
             }
         }
 
@@ -248,7 +249,7 @@ extension Scenarios {
             let time = try clock.measure {
                 for client in kept[..<15] {
                     let answer = try client.ask(stand.keys[0].get("/v1/bare"))
-                    #expect(answer.reason == "store-unavailable")
+                    expectEqual(answer.reason, "store-unavailable")
                 }
             }
             // An event loop waits 2 s, and there are two. Fifteen waits would be 30 s.
@@ -256,7 +257,7 @@ extension Scenarios {
             try stand.awaitLine("does not answer this one")
             kill(process, SIGCONT)
             try stand.awaitLine("answers again")
-            #expect(try kept[16].ask(stand.keys[1].get("/v1/bare")).status == 200)
+            try expectEqual(kept[16].ask(stand.keys[1].get("/v1/bare")).status, 200)
         }
     }
 }

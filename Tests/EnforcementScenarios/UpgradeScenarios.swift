@@ -1,4 +1,5 @@
 import DeviceKey
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -39,12 +40,12 @@ extension Scenarios {
             let challenges = try stand.gateway.challenges("assertion", 6, client)
             // Admitted before, at the old one.
             let before = stand.keys[0].get("/v1/signed", challenge: challenges[0])
-            #expect(try client.send(raw: before).status == 200)
+            try expectEqual(client.send(raw: before).status, 200)
             // An upload of which half is there.
             let (head, content) = Self.upload(&stand.keys[1], challenge: challenges[1])
             let upload = try Wire(port: stand.gateway.port)
             try upload.send(head)
-            #expect(try upload.readResponse().status == 100)
+            try expectEqual(upload.readResponse().status, 100)
             try upload.send(Array(content.prefix(20_000)))
             let kept = try (0..<8).map { _ in try stand.connection() }
 
@@ -52,16 +53,16 @@ extension Scenarios {
 
             try upload.send(Array(content.dropFirst(20_000)))
             let uploaded = try upload.readResponse()
-            #expect(uploaded.status == 200)
-            #expect(uploaded.head.value("connection") == "close")
+            expectEqual(uploaded.status, 200)
+            expectEqual(uploaded.head.value("connection"), "close")
             // On a connection that the old one has, with challenges from before.
             let late = stand.keys[2].get("/v1/signed", challenge: challenges[2])
-            #expect(try kept[0].ask(late).status == 200)
+            try expectEqual(kept[0].ask(late).status, 200)
             let bare = stand.keys[3].get("/v1/bare")
-            #expect(try kept[1].ask(bare).status == 200)
+            try expectEqual(kept[1].ask(bare).status, 200)
             // At the new one, with a challenge from before, and with one that the old one asks for.
             let next = stand.keys[4].get("/v1/signed", challenge: challenges[3])
-            #expect(try Wire(port: stand.gateway.port).ask(next).status == 200)
+            try expectEqual(Wire(port: stand.gateway.port).ask(next).status, 200)
             let asked = Array(
                 """
                 POST /.well-known/app-attest/challenges HTTP/1.1\r\nHost: a\r
@@ -70,25 +71,25 @@ extension Scenarios {
             )
             let given = try kept[2].ask(asked).object?["challenges"] as? [String]
             let fresh = stand.keys[5].get("/v1/signed", challenge: try #require(given?.first))
-            #expect(try Wire(port: stand.gateway.port).ask(fresh).status == 200)
+            try expectEqual(Wire(port: stand.gateway.port).ask(fresh).status, 200)
 
             let admitted = [before, head + content, late, bare, next, fresh]
             for (index, raw) in admitted.enumerated() {
                 let replay = try Wire(port: stand.gateway.port).ask(raw)
-                #expect(replay.status == 401, "\(index) at the new one")
+                expectEqual(replay.status, 401, "\(index) at the new one")
             }
             for (wire, raw) in zip(kept[3...], [before, late, bare, next, fresh]) {
-                #expect(try wire.ask(raw).status == 401, "at the old one")
+                try expectEqual(wire.ask(raw).status, 401, "at the old one")
             }
             // The challenge alone, with a counter that is free.
             let spent = stand.keys[3].get("/v1/signed", challenge: challenges[0])
             let refused = try Wire(port: stand.gateway.port).ask(spent)
-            #expect(refused.reason == "challenge-spent")
+            expectEqual(refused.reason, "challenge-spent")
             // A challenge that nobody has used is good behind two upgrades, too.
             try stand.upgrade()
             let last = stand.keys[0].get("/v1/signed", challenge: challenges[5])
-            #expect(try Wire(port: stand.gateway.port).ask(last).status == 200)
-            #expect(stand.origin.seen.count { $0.target.hasPrefix("/v1/") } == 7)
+            try expectEqual(Wire(port: stand.gateway.port).ask(last).status, 200)
+            expectEqual(stand.origin.seen.count { $0.target.hasPrefix("/v1/") }, 7)
         }
 
         @Test func `an old process finishes, and its end closes nothing of the next one's`() throws
@@ -97,17 +98,18 @@ extension Scenarios {
             defer { stand.end() }
             let kept = try stand.connection()
             try stand.upgrade()
-            #expect(try kept.ask(stand.keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(kept.ask(stand.keys[0].get("/v1/bare")).status, 200)
             kept.close()
             try stand.awaitLine("ended")
             for _ in 0..<20 {
-                #expect(try stand.gateway.client().send("GET", "/open").status == 200)
+                try expectEqual(stand.gateway.client().send("GET", "/open").status, 200)
             }
-            #expect(
-                try stand.gateway.client().send(raw: stand.keys[0].get("/v1/bare")).status == 200
+            try expectEqual(
+                stand.gateway.client().send(raw: stand.keys[0].get("/v1/bare")).status,
+                200
             )
             kill(stand.processes[0], SIGTERM)
-            #expect(try stand.gateway.child.waitForEnd() == 0)
+            try expectEqual(stand.gateway.child.waitForEnd(), 0)
             let list = try stand.scenario.portcullis(
                 "keys",
                 "list",
@@ -126,10 +128,10 @@ extension Scenarios {
             let spare = try (0..<2).map { _ in try stand.connection() }
             try stand.upgrade()
             // The client's connection is the old one's.
-            #expect(try stand.gateway.enrol(key, client, with: challenge).status == 201)
+            try expectEqual(stand.gateway.enrol(key, client, with: challenge).status, 201)
             let used = stand.gateway.client()
-            #expect(try used.send(raw: key.get("/v1/bare")).status == 200)
-            #expect(try spare[0].ask(key.get("/v1/bare")).status == 200)
+            try expectEqual(used.send(raw: key.get("/v1/bare")).status, 200)
+            try expectEqual(spare[0].ask(key.get("/v1/bare")).status, 200)
             let revoked = try stand.scenario.portcullis(
                 "keys",
                 "revoke",
@@ -137,9 +139,9 @@ extension Scenarios {
                 stand.scenario.path("portcullis.yaml"),
                 key.keyID.base64
             )
-            #expect(revoked.status == 0, "\(revoked)")
-            #expect(try used.send(raw: key.get("/v1/bare")).reason == "key-revoked")
-            #expect(try spare[1].ask(key.get("/v1/bare")).reason == "key-revoked")
+            expectEqual(revoked.status, 0, "\(revoked)")
+            try expectEqual(used.send(raw: key.get("/v1/bare")).reason, "key-revoked")
+            try expectEqual(spare[1].ask(key.get("/v1/bare")).reason, "key-revoked")
         }
 
         @Test func `the command says which process serves and how long clients waited`() throws {
@@ -147,14 +149,14 @@ extension Scenarios {
             defer { stand.end() }
             let file = stand.scenario.path("portcullis.yaml")
             let outcome = try stand.scenario.portcullis("upgrade", "--config", file)
-            #expect(outcome.status == 0, "\(outcome)")
+            expectEqual(outcome.status, 0, "\(outcome)")
             let process = try #require(stand.processes.first)
             #expect(outcome.printed.hasPrefix("process \(process) serves; accepting paused for "))
             #expect(outcome.printed.hasSuffix(" ms\n"))
             // The command reaches the new one, too, once that serves.
             try stand.awaitLine("event loops, ", times: 2)
-            #expect(try stand.scenario.portcullis("upgrade", "--config", file).status == 0)
-            #expect(stand.processes.count == 2)
+            try expectEqual(stand.scenario.portcullis("upgrade", "--config", file).status, 0)
+            expectEqual(stand.processes.count, 2)
         }
 
         @Test func `under a service manager the new process becomes the main one`() throws {

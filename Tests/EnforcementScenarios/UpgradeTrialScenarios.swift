@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -21,14 +22,14 @@ extension Scenarios {
                     "--programs", folder,
                 ]
             )
-            #expect(outcome.status == 0, "\(outcome)")
+            expectEqual(outcome.status, 0, "\(outcome)")
             // A heading, and a line for each: number, pause, requests, and what must be zero.
             let lines = outcome.printed.split(separator: "\n").dropFirst()
-            #expect(lines.count == 2)
+            expectEqual(lines.count, 2)
             for line in lines {
                 let words = line.split(separator: " ")
                 #expect(words.count == 7 && words.suffix(4).allSatisfy { $0 == "0" }, "\(line)")
-                #expect(Int(words.dropFirst(2).first ?? "").map { $0 >= 60 } == true, "\(line)")
+                expectEqual(Int(words.dropFirst(2).first ?? "").map { $0 >= 60 }, true, "\(line)")
             }
         }
     }

@@ -1,4 +1,5 @@
 import AppleStandIn
+import Expectations
 import Foundation
 import LoopbackKit
 import OutboundCalls
@@ -58,27 +59,27 @@ extension Scenarios {
                 let raw = request(&stand.keys[key], token)
                 return try Wire(port: stand.gateway.port).ask(raw)
             }
-            #expect(try new(0, tokens[0]).status == 200)
+            try expectEqual(new(0, tokens[0]).status, 200)
             let kept = try (0..<6).map { _ in try stand.connection() }
             // Apple is asked about it while the processes change.
             apple.next(.queryBits, .slow(milliseconds: 1_500))
             try kept[0].send(request(&stand.keys[1], tokens[1]))
             #expect(apple.wait { $0.of(.queryBits).count == 2 })
             try stand.upgrade()
-            #expect(try new(0, tokens[1]).reason == "device-token-used")
-            #expect(try kept[0].readFinalResponse().status == 200)
+            try expectEqual(new(0, tokens[1]).reason, "device-token-used")
+            try expectEqual(kept[0].readFinalResponse().status, 200)
             // At the old one, and then at both.
-            #expect(try kept[1].ask(request(&stand.keys[2], tokens[2])).status == 200)
-            #expect(try new(0, tokens[3]).status == 200)
+            try expectEqual(kept[1].ask(request(&stand.keys[2], tokens[2])).status, 200)
+            try expectEqual(new(0, tokens[3]).status, 200)
             for (index, token) in tokens[0...3].enumerated() {
-                #expect(try new(3, token).reason == "device-token-used", "new, \(index)")
+                try expectEqual(new(3, token).reason, "device-token-used", "new, \(index)")
                 let old = try kept[index + 2].ask(request(&stand.keys[2], token))
-                #expect(old.reason == "device-token-used", "old, \(index)")
+                expectEqual(old.reason, "device-token-used", "old, \(index)")
             }
-            #expect(try new(4, tokens[4]).status == 200)
+            try expectEqual(new(4, tokens[4]).status, 200)
             try stand.upgrade()
-            for token in tokens { #expect(try new(5, token).reason == "device-token-used") }
-            #expect(apple.calls.of(.queryBits).count == 5)
+            for token in tokens { try expectEqual(new(5, token).reason, "device-token-used") }
+            expectEqual(apple.calls.of(.queryBits).count, 5)
         }
 
         private func openssl(_ arguments: [String]) throws -> String {
@@ -127,7 +128,7 @@ extension Scenarios {
             #expect(eventually { gateway.child.complained.contains("certificate-missing") })
             // The others count with the next message, which is not before ten seconds.
             #expect((1...2).contains(try gateway.complaints(of: "refused in the TLS handshake")))
-            #expect(try gateway.stop() == 0)
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -48,7 +49,7 @@ extension Scenarios {
             let head = Array((HTTPClient.head("POST", Self.target, fields) + "\r\n").utf8)
             let upload = try Wire(port: stand.gateway.port)
             try upload.send(head)
-            #expect(try upload.readResponse().status == 100)
+            try expectEqual(upload.readResponse().status, 100)
             try upload.send(Array(content.prefix(20_000)))
             raws.append(head + content)
             return (upload, Array(content.dropFirst(20_000)))
@@ -68,47 +69,50 @@ extension Scenarios {
             var raws: [[UInt8]] = []
             for _ in 0..<3 {
                 raws.append(try get(&session))
-                #expect(try Wire(port: stand.gateway.port).ask(raws[raws.count - 1]).status == 200)
+                try expectEqual(
+                    Wire(port: stand.gateway.port).ask(raws[raws.count - 1]).status,
+                    200
+                )
             }
             // One that is never sent before the upgrade: its number is below the highest.
             let skipped = try get(&session)
             raws.append(try get(&session))
-            #expect(try Wire(port: stand.gateway.port).ask(raws[3]).status == 200)
+            try expectEqual(Wire(port: stand.gateway.port).ask(raws[3]).status, 200)
             let (upload, rest) = try begin(stand, &session, &raws)
             let kept = try (0..<10).map { _ in try stand.connection() }
 
             try stand.upgrade()
 
             try upload.send(rest)
-            #expect(try upload.readResponse().status == 200)
+            try expectEqual(upload.readResponse().status, 200)
             for index in 0..<3 {
                 raws.append(try get(&session))
-                #expect(try kept[index].ask(raws[raws.count - 1]).status == 200, "old, \(index)")
+                try expectEqual(kept[index].ask(raws[raws.count - 1]).status, 200, "old, \(index)")
                 raws.append(try get(&session))
                 let new = try Wire(port: stand.gateway.port).ask(raws[raws.count - 1])
-                #expect(new.status == 200, "new, \(index)")
+                expectEqual(new.status, 200, "new, \(index)")
             }
-            #expect(try Wire(port: stand.gateway.port).ask(skipped).status == 200)
+            try expectEqual(Wire(port: stand.gateway.port).ask(skipped).status, 200)
             raws.append(skipped)
             for (index, raw) in raws.enumerated() {
                 let replay = try Wire(port: stand.gateway.port).ask(raw)
-                #expect(replay.reason == "session-replayed", "\(index) at the new one")
+                expectEqual(replay.reason, "session-replayed", "\(index) at the new one")
             }
             for (wire, raw) in zip(kept[3..<8], [raws[0], raws[4], raws[5], raws[6], skipped]) {
-                #expect(try wire.ask(raw).reason == "session-replayed", "at the old one")
+                try expectEqual(wire.ask(raw).reason, "session-replayed", "at the old one")
             }
             // Opened on a connection that the old process has, and good at the new one, and behind
             // another upgrade.
             let given = try kept[8].ask(try asking(stand, &stand.keys[1]))
-            #expect(given.value("connection") == "close")
+            expectEqual(given.value("connection"), "close")
             var fresh = try #require(SoftwareSession(answer: given.body))
-            #expect(try Wire(port: stand.gateway.port).ask(try get(&fresh)).status == 200)
+            try expectEqual(Wire(port: stand.gateway.port).ask(try get(&fresh)).status, 200)
             try stand.upgrade()
             let last = try get(&session)
-            #expect(try Wire(port: stand.gateway.port).ask(last).status == 200)
-            #expect(try Wire(port: stand.gateway.port).ask(try get(&fresh)).status == 200)
+            try expectEqual(Wire(port: stand.gateway.port).ask(last).status, 200)
+            try expectEqual(Wire(port: stand.gateway.port).ask(try get(&fresh)).status, 200)
             for raw in raws + [last] {
-                #expect(try Wire(port: stand.gateway.port).ask(raw).status == 401)
+                try expectEqual(Wire(port: stand.gateway.port).ask(raw).status, 401)
             }
         }
 
@@ -138,7 +142,7 @@ extension Scenarios {
             isOver.store(true, ordering: .relaxed)
             for worker in workers {
                 let statuses = try worker.value()
-                #expect(statuses.keys.sorted() == [200])
+                expectEqual(statuses.keys.sorted(), [200])
                 #expect(statuses[200, default: 0] >= 10)
             }
             let raws = sent.withLock { $0 }
@@ -146,7 +150,7 @@ extension Scenarios {
             let admitted = try raws.suffix(1_000).count {
                 try replayer.send(raw: $0).status != 401
             }
-            #expect(admitted == 0)
+            expectEqual(admitted, 0)
             print("sessions: \(raws.count) admitted over two upgrades, pauses \(stand.pauses) ms")
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import SoftwareAuthenticator
@@ -38,21 +39,21 @@ extension Scenarios {
             func enrol(_ client: HTTPClient, _ challenge: String) throws -> Answer {
                 try stand.gateway.enrol(Scenario.device.makeKey(), client, with: challenge)
             }
-            #expect(try enrol(client, challenges[0]).status == 201)
+            try expectEqual(enrol(client, challenges[0]).status, 201)
             // Connections that the old process has.
             let kept = (0..<4).map { _ in HTTPClient(port: stand.gateway.port) }
-            for client in kept { #expect(try client.send("GET", "/open").status == 200) }
+            for client in kept { try expectEqual(client.send("GET", "/open").status, 200) }
             try stand.upgrade()
             func new() -> HTTPClient { HTTPClient(port: stand.gateway.port) }
-            #expect(try enrol(kept[0], challenges[1]).status == 201)
-            #expect(try enrol(new(), challenges[2]).status == 201)
+            try expectEqual(enrol(kept[0], challenges[1]).status, 201)
+            try expectEqual(enrol(new(), challenges[2]).status, 201)
             for (index, challenge) in challenges[0..<3].enumerated() {
                 let reason = try enrol(new(), challenge).reason
-                #expect(reason == "challenge-spent", "\(index) at the new one")
+                expectEqual(reason, "challenge-spent", "\(index) at the new one")
                 let old = try enrol(kept[index + 1], challenge)
-                #expect(old.reason == "challenge-spent", "\(index) at the old one")
+                expectEqual(old.reason, "challenge-spent", "\(index) at the old one")
             }
-            #expect(try enrol(new(), challenges[3]).status == 201)
+            try expectEqual(enrol(new(), challenges[3]).status, 201)
             guard let database else { return }
             // Another gateway of the database knows what the old one's connections have spent.
             try stand.scenario.configure(
@@ -65,7 +66,7 @@ extension Scenarios {
             for challenge in challenges {
                 let key = Scenario.device.makeKey()
                 let answer = try other.enrol(key, other.client(), with: challenge)
-                #expect(answer.reason == "challenge-spent")
+                expectEqual(answer.reason, "challenge-spent")
             }
         }
 
@@ -78,12 +79,12 @@ extension Scenarios {
             let kept = try (0..<3).map { _ in try stand.connection() }
             try stand.upgrade()
             var stranger = Scenario.device.makeKey()
-            #expect(try kept[0].ask(stranger.get("/v1/bare")).reason == "key-unknown")
+            try expectEqual(kept[0].ask(stranger.get("/v1/bare")).reason, "key-unknown")
             // Enrolled at the new one.
             let client = HTTPClient(port: stand.gateway.port)
-            #expect(try stand.gateway.enrol(stranger, client).status == 201)
-            #expect(try kept[1].ask(stranger.get("/v1/bare")).status == 200)
-            #expect(try kept[2].ask(stand.keys[0].get("/v1/bare")).status == 200)
+            try expectEqual(stand.gateway.enrol(stranger, client).status, 201)
+            try expectEqual(kept[1].ask(stranger.get("/v1/bare")).status, 200)
+            try expectEqual(kept[2].ask(stand.keys[0].get("/v1/bare")).status, 200)
         }
 
         @Test func `on a shared database clients notice nothing of two upgrades`() throws {
@@ -120,13 +121,13 @@ extension Scenarios {
             isOver.store(true, ordering: .relaxed)
             for worker in workers {
                 let answers = try worker.value()
-                #expect(answers.keys.sorted() == ["200 "])
+                expectEqual(answers.keys.sorted(), ["200 "])
                 #expect(answers["200 ", default: 0] >= 5)
             }
             let raws = sent.withLock { $0 }
             let replayer = HTTPClient(port: stand.gateway.port)
             let admitted = try raws.suffix(500).count { try replayer.send(raw: $0).status != 401 }
-            #expect(admitted == 0)
+            expectEqual(admitted, 0)
             print("postgresql: \(raws.count) admitted over two upgrades, \(stand.pauses) ms")
         }
     }

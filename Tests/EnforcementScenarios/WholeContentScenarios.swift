@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
@@ -43,8 +44,8 @@ extension Scenarios {
 
             let seen = try origin.seen(1)[0]
             #expect(seen.isComplete && !seen.wasReset)
-            #expect(seen.count == content.count)
-            #expect(seen.digest == SHA256.digest(content.span))
+            expectEqual(seen.count, content.count)
+            expectEqual(seen.digest, SHA256.digest(content.span))
         }
     }
 }

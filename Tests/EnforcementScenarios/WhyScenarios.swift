@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import LoopbackKit
 import RequestBinding
@@ -61,11 +62,12 @@ extension Scenarios {
             let refused = try client.send("POST", "/v1/orders?secret=1", content: [1])
             let id = try #require(refused.member("request_id"))
             let told = try why(scenario, id)
-            #expect(told.status == 0)
+            expectEqual(told.status, 0)
             let lines = told.printed.split(separator: "\n").map(String.init)
             #expect(lines[0].hasSuffix(" assertion-missing: The request carries no assertion."))
-            #expect(
-                Array(lines.dropFirst()) == [
+            expectEqual(
+                Array(lines.dropFirst()),
+                [
                     "  asked   POST api.example.com /v1/orders",
                     "          by 127.0.0.1, request id \(id)",
                     "  rule    orders, enforce", "  found   no key is named", "  answer  401",
@@ -81,7 +83,7 @@ extension Scenarios {
             )
             let proof = key.proof(of: request, signing: Self.signing)
             request.target = "/v1/orders?n=2"
-            #expect(try client.send(request, proof).reason == "signature-mismatch")
+            try expectEqual(client.send(request, proof).reason, "signature-mismatch")
             for name in [key.keyID.base64, key.keyID.logName] {
                 let told = try why(scenario, name).printed
                 #expect(told.contains(" signature-mismatch: "))
@@ -98,7 +100,7 @@ extension Scenarios {
             #expect(notes.first?["reason"] as? String == "assertion-missing")
             #expect(notes.first?["next"] as? String == "sign-again")
             let unknown = try why(scenario, "nobody")
-            #expect(unknown.status == 1)
+            expectEqual(unknown.status, 1)
             #expect(unknown.complained.contains("no refusal of this name is remembered"))
         }
 
@@ -112,7 +114,7 @@ extension Scenarios {
             let stranger = Scenario.device.makeKey()
             let fields = [(name: "App-Attest-Key-Id", value: stranger.keyID.base64)]
             let answer = try gateway.client().send("GET", "/v1/watched", fields)
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
@@ -140,7 +142,7 @@ extension Scenarios {
             // The first request takes the token of the address; what is no JSON enrols no key.
             let path = "/.well-known/app-attest/keys"
             let refused = try client.send("POST", path, content: [1])
-            #expect(refused.reason == "request-malformed")
+            expectEqual(refused.reason, "request-malformed")
             var throttled = try client.send("GET", "/v1/orders")
             // On a busy machine the address may have its next token meanwhile.
             try eventually {
@@ -148,7 +150,7 @@ extension Scenarios {
                 throttled = try client.send("GET", "/v1/orders")
                 return throttled.reason == "address-throttled"
             }
-            #expect(throttled.reason == "address-throttled")
+            expectEqual(throttled.reason, "address-throttled")
             for (answer, asked) in [(refused, "POST"), (throttled, "GET")] {
                 let id = try #require(answer.member("request_id"))
                 let told = try why(scenario, id).printed
@@ -170,7 +172,7 @@ extension Scenarios {
             let proxy = HTTPClient(port: try gateway.port(ofListener: 2))
             let stranger = Scenario.device.makeKey()
             let fields = [(name: "App-Attest-Key-Id", value: stranger.keyID.base64)]
-            #expect(try proxy.send("GET", "/v1/watched", fields).status == 200)
+            try expectEqual(proxy.send("GET", "/v1/watched", fields).status, 200)
             let told = try why(scenario, stranger.keyID.logName).printed
             #expect(told.contains("  asked   GET api.example.com /v1/watched\n"), "\(told)")
             #expect(told.contains("  answer  none of the gateway's: forwarded, since"), "\(told)")

@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import Glibc
 import Synchronization
 import Testing
@@ -121,7 +122,7 @@ private final class Hearer: Connection {
                 done(-1)
             }
         }
-        #expect(received == count)
+        expectEqual(received, count)
     }
 
     @Test func `a deadline passes where nothing comes`() async throws {
@@ -142,7 +143,7 @@ private final class Hearer: Connection {
                 done(-1)
             }
         }
-        #expect(received == 0)
+        expectEqual(received, 0)
     }
 
     @Test func `an alarm rings at its moment, and the moment that was set last counts`()
@@ -168,7 +169,7 @@ private final class Hearer: Connection {
                 done([])
             }
         }
-        #expect(late == [true, true, true])
+        expectEqual(late, [true, true, true])
     }
 
     @Test func `what gets ready while a turn takes too long is served by the next`() async throws {
@@ -196,7 +197,7 @@ private final class Hearer: Connection {
                 done(["\(error)"])
             }
         }
-        #expect(rings == ["long", "next"])
+        expectEqual(rings, ["long", "next"])
     }
 
     @Test func `a look tells what came since, and who it came for is served all the same`()
@@ -235,7 +236,7 @@ private final class Hearer: Connection {
                 done(["\(error)"])
             }
         }
-        #expect(seen == ["not known", "known", "heard"])
+        expectEqual(seen, ["not known", "known", "heard"])
     }
 
     @Test func `work that a look has found is done, though nothing else happens`() async throws {
@@ -271,7 +272,7 @@ private final class Hearer: Connection {
             loop.preconditionOnQueue()
             done(seen.withLock { $0.count })
         }
-        #expect(half == 500)
+        expectEqual(half, 500)
         // Each of these finds an event loop that waits, or one that is about to.
         for number in 500..<1000 {
             let _: Bool = await onLoop(loop) { done in
@@ -279,7 +280,7 @@ private final class Hearer: Connection {
                 done(true)
             }
         }
-        #expect(seen.withLock { $0 } == Array(0..<1000))
+        expectEqual(seen.withLock { $0 }, Array(0..<1000))
     }
 
     @Test func `a refused connect is told`() async throws {
@@ -297,18 +298,18 @@ private final class Hearer: Connection {
                 done(0)
             }
         }
-        #expect(received == 0)
+        expectEqual(received, 0)
     }
 }
 
 @Suite struct SocketAddressTests {
     @Test func `addresses are read and refused`() {
-        #expect(SocketAddress(ip: "127.0.0.1", port: 80)?.bytes == [127, 0, 0, 1])
-        #expect(SocketAddress(ip: "::ffff:10.0.0.1", port: 80)?.bytes == [10, 0, 0, 1])
-        #expect(SocketAddress(ip: "::1", port: 8080)?.port == 8080)
+        expectEqual(SocketAddress(ip: "127.0.0.1", port: 80)?.bytes, [127, 0, 0, 1])
+        expectEqual(SocketAddress(ip: "::ffff:10.0.0.1", port: 80)?.bytes, [10, 0, 0, 1])
+        expectEqual(SocketAddress(ip: "::1", port: 8080)?.port, 8080)
         #expect(SocketAddress(ip: "localhost", port: 80) == nil)
         #expect(SocketAddress(unixPath: "") == nil)
         #expect(SocketAddress(unixPath: String(repeating: "x", count: 108)) == nil)
-        #expect(SocketAddress(unixPath: "/tmp/x")?.isUnix == true)
+        expectEqual(SocketAddress(unixPath: "/tmp/x")?.isUnix, true)
     }
 }

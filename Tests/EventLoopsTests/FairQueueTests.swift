@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import EventLoops
@@ -24,9 +25,9 @@ import Testing
         var queue = FairQueue(flows: 1)
         for member in [3, 1, 2, 900] { queue.append(member, 1, to: 0) }
         #expect(!queue.isEmpty)
-        #expect(served(&queue, cost: { _ in Self.quantum * 3 }) == [3, 1, 2, 900])
+        expectEqual(served(&queue, cost: { _ in Self.quantum * 3 }), [3, 1, 2, 900])
         #expect(queue.isEmpty)
-        #expect(queue.next() == nil)
+        expectEqual(queue.next(), nil)
     }
 
     @Test func `a member that is served may wait again, behind the others`() {
@@ -41,7 +42,7 @@ import Testing
                 queue.append(0, 1, to: 0)
             }
         )
-        #expect(order == [0, 1, 2, 0, 0])
+        expectEqual(order, [0, 1, 2, 0, 0])
     }
 
     @Test func `flows take turns, a quantum each`() {
@@ -50,7 +51,7 @@ import Testing
         for member in 10..<16 { queue.append(member, 1, to: 1) }
         // Two members use a quantum up.
         let order = served(&queue, cost: { _ in Self.quantum / 2 })
-        #expect(order == [0, 1, 10, 11, 2, 3, 12, 13, 4, 5, 14, 15])
+        expectEqual(order, [0, 1, 10, 11, 2, 3, 12, 13, 4, 5, 14, 15])
     }
 
     @Test func `a flow of expensive members gets as much time as one of cheap members`() {
@@ -58,7 +59,7 @@ import Testing
         for member in 0..<3 { queue.append(member, 1, to: 0) }
         for member in 10..<22 { queue.append(member, 1, to: 1) }
         let order = served(&queue, cost: { $0 < 10 ? Self.quantum : Self.quantum / 4 })
-        #expect(order.prefix(15) == [0, 10, 11, 12, 13, 1, 14, 15, 16, 17, 2, 18, 19, 20, 21])
+        expectEqual(order.prefix(15), [0, 10, 11, 12, 13, 1, 14, 15, 16, 17, 2, 18, 19, 20, 21])
     }
 
     @Test func `a flow in debt waits until the others have had as much time`() {
@@ -66,7 +67,7 @@ import Testing
         for member in 0..<2 { queue.append(member, 1, to: 0) }
         for member in 10..<14 { queue.append(member, 1, to: 1) }
         let order = served(&queue, cost: { $0 < 10 ? Self.quantum * 3 : Self.quantum })
-        #expect(order == [0, 10, 11, 12, 1, 13])
+        expectEqual(order, [0, 10, 11, 12, 1, 13])
     }
 
     @Test func `a turn that the system held up costs no more than the most debt`() {
@@ -74,7 +75,7 @@ import Testing
         for member in 0..<2 { queue.append(member, 1, to: 0) }
         for member in 10..<40 { queue.append(member, 1, to: 1) }
         let order = served(&queue, cost: { $0 < 10 ? .max : Self.quantum })
-        #expect(order.firstIndex(of: 1) == 10)
+        expectEqual(order.firstIndex(of: 1), 10)
     }
 
     @Test func `a flow with little work goes before those that wait`() {
@@ -87,7 +88,7 @@ import Testing
         for number in [3, 7] {
             let place = order.firstIndex(of: number) ?? 0
             let next = order.firstIndex(of: 100) ?? 0
-            #expect(next == place + 1)
+            expectEqual(next, place + 1)
             order.remove(at: next)
         }
     }
@@ -107,10 +108,10 @@ import Testing
         queue.append(1, 1, to: 0)
         queue.append(0, 4, to: 0)
         #expect(queue.holds(0))
-        #expect(queue.next().map { [$0.member, Int($0.news)] } == [0, 5])
+        expectEqual(queue.next().map { [$0.member, Int($0.news)] }, [0, 5])
         #expect(!queue.holds(0))
-        #expect(queue.next().map { [$0.member, Int($0.news)] } == [1, 1])
-        #expect(queue.next() == nil)
+        expectEqual(queue.next().map { [$0.member, Int($0.news)] }, [1, 1])
+        expectEqual(queue.next(), nil)
         #expect(!queue.holds(1000))
     }
 
@@ -129,9 +130,9 @@ import Testing
     ) {
         var queue = FairQueue(flows: 1)
         queue.append(0, 1, to: 0)
-        #expect(queue.next()?.inputMax == 131_072)
+        expectEqual(queue.next()?.inputMax, 131_072)
         queue.charge(nanoseconds: nanoseconds, bytes: bytes)
         queue.append(0, 1, to: 0)
-        #expect(queue.next()?.inputMax == inputMax)
+        expectEqual(queue.next()?.inputMax, inputMax)
     }
 }

@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import Glibc
 import Testing
 
@@ -13,8 +14,8 @@ import Testing
         defer { files.close(file) }
         try files.write([1, 2, 3], to: file, at: 0)
         try files.write([4, 5], to: file, at: 3)
-        #expect(try files.read(10, of: file, at: 0) == [1, 2, 3, 4, 5])
-        #expect(try files.read(2, of: file, at: 3) == [4, 5])
+        try expectEqual(files.read(10, of: file, at: 0), [1, 2, 3, 4, 5])
+        try expectEqual(files.read(2, of: file, at: 3), [4, 5])
         #expect(throws: SocketError.self) { try files.read(1, of: file, at: 5) }
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Glibc
 import Testing
@@ -15,7 +16,7 @@ import Testing
         let descriptor = try Listener.bound(to: address)
         defer { close(descriptor) }
         let refused = #expect(throws: SocketError.self) { try Connection.open(to: address) }
-        #expect(refused?.code == ECONNREFUSED)
+        expectEqual(refused?.code, ECONNREFUSED)
         try Listener.listen(descriptor)
         close(try Connection.open(to: address).descriptor)
     }
@@ -30,7 +31,7 @@ import Testing
         for isListening in [false, true] {
             if isListening { try Listener.listen(first) }
             let refused = #expect(throws: SocketError.self) { try Listener.bound(to: address) }
-            #expect(refused?.code == EADDRINUSE)
+            expectEqual(refused?.code, EADDRINUSE)
             // The event loops of one process share it.
             close(try Listener.sibling(of: address))
         }

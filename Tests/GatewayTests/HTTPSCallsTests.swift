@@ -1,5 +1,6 @@
 import AppleStandIn
 import Cryptography
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -64,9 +65,12 @@ import Testing
             .status(200, body: "good")
         )
         let first = try await stand.outcome(stand.request()).get()
-        #expect(first == HTTPSAnswer(status: 429, retryAfter: 17, content: Array("too many".utf8)))
+        expectEqual(
+            first,
+            HTTPSAnswer(status: 429, retryAfter: 17, content: Array("too many".utf8))
+        )
         let second = try await stand.outcome(stand.request(host: "127.0.0.1")).get()
-        #expect(second == HTTPSAnswer(status: 200, retryAfter: nil, content: Array("good".utf8)))
+        expectEqual(second, HTTPSAnswer(status: 200, retryAfter: nil, content: Array("good".utf8)))
     }
 
     @Test func `a certificate of an authority that is not named is not believed`() async throws {
@@ -74,7 +78,7 @@ import Testing
         defer { stand.end() }
         var request = try stand.request()
         request.roots = nil
-        #expect(await stand.reason(request) == .tls)
+        await expectEqual(stand.reason(request), .tls)
         let other = ECPrivateKey(generating: .p256)
         let root = CertificateBuilder(
             commonName: "other",
@@ -84,15 +88,15 @@ import Testing
             isAuthority: true
         ).selfSigned(by: other)
         request.roots = Array(root.pem.utf8)
-        #expect(await stand.reason(request) == .tls)
-        #expect(stand.server.calls.count == 0)
+        await expectEqual(stand.reason(request), .tls)
+        expectEqual(stand.server.calls.count, 0)
     }
 
     @Test func `a certificate for another name is not believed`() async throws {
         let stand = try Stand()
         defer { stand.end() }
-        #expect(await stand.reason(try stand.request(host: "0.0.0.0")) == .tls)
-        #expect(stand.server.calls.count == 0)
+        await expectEqual(stand.reason(try stand.request(host: "0.0.0.0")), .tls)
+        expectEqual(stand.server.calls.count, 0)
     }
 
     @Test(arguments: [
@@ -107,10 +111,10 @@ import Testing
         defer { stand.end() }
         stand.server.always(.receipts, play)
         let milliseconds = play == .hang ? 3_000 : 30_000
-        #expect(await stand.reason(try stand.request(milliseconds: milliseconds)) == reason)
+        await expectEqual(stand.reason(try stand.request(milliseconds: milliseconds)), reason)
         // The next call is not put on what is left of it.
         stand.server.always(.receipts, .status(200))
-        #expect(try await stand.outcome(stand.request()).get().status == 200)
+        try await expectEqual(stand.outcome(stand.request()).get().status, 200)
     }
 
     @Test func `a port at which nobody listens, and one that is deaf, are unreachable`()
@@ -121,7 +125,7 @@ import Testing
         let refusing = try RefusingPort()
         var request = try stand.request()
         request.url = "https://\(refusing.address)/"
-        #expect(await stand.reason(request) == .unreachable)
+        await expectEqual(stand.reason(request), .unreachable)
         let origin = try TestOrigin { connection in
             _ = try connection.nextRequest()
         }
@@ -154,8 +158,8 @@ import Testing
         }
         defer { proxy.stop() }
         request.proxy = "http://\(proxy.address)"
-        #expect(try await stand.outcome(request).get().content == Array("good".utf8))
-        #expect(proxy.connections.flatMap(\.heads).map(\.target) == ["localhost:\(port)"])
+        try await expectEqual(stand.outcome(request).get().content, Array("good".utf8))
+        expectEqual(proxy.connections.flatMap(\.heads).map(\.target), ["localhost:\(port)"])
         // One that refuses has let nothing of the request out.
         let refusing = try TestOrigin { connection in
             guard try connection.nextHead() != nil else { return }
@@ -164,8 +168,8 @@ import Testing
         defer { refusing.stop() }
         request.proxy = "http://\(refusing.address)"
         request.avoidsOldConnections = true
-        #expect(await stand.reason(request) == .unreachable)
-        #expect(stand.server.calls.count == 1)
+        await expectEqual(stand.reason(request), .unreachable)
+        expectEqual(stand.server.calls.count, 1)
     }
 
     @Test func `only https is spoken, and no redirect is followed`() async throws {
@@ -173,9 +177,9 @@ import Testing
         defer { stand.end() }
         var request = try stand.request()
         request.url = request.url.replacing("https:", with: "http:")
-        #expect(await stand.reason(request) == .garbled)
+        await expectEqual(stand.reason(request), .garbled)
         stand.server.always(.receipts, .status(302))
-        #expect(try await stand.outcome(stand.request()).get().status == 302)
+        try await expectEqual(stand.outcome(stand.request()).get().status, 302)
     }
 
     @Test func `a stop ends the calls under way and those that come later`() async throws {
@@ -193,8 +197,8 @@ import Testing
         }
         #expect(stand.server.wait { $0.count == 5 })
         await withCheckedContinuation { going in stand.calls.stop { going.resume() } }
-        #expect(results.withLock { $0 } == Array(repeating: .stopped, count: 5))
-        #expect(await stand.reason(request) == .stopped)
+        expectEqual(results.withLock { $0 }, Array(repeating: .stopped, count: 5))
+        await expectEqual(stand.reason(request), .stopped)
     }
 
     @Test func `a hundred calls use few connections and all have their answers`() async throws {
@@ -214,6 +218,6 @@ import Testing
             }
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
-        #expect(good == 100)
+        expectEqual(good, 100)
     }
 }

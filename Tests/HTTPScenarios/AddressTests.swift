@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import TestSupport
 import Testing
@@ -26,7 +27,7 @@ extension Scenarios {
                     #expect(served >= burst)
                     return answer
                 }
-                #expect(answer.status == 200)
+                expectEqual(answer.status, 200)
                 served += 1
                 try #require(served <= burst + 1 + seconds, "in \(seconds) s")
             }
@@ -52,9 +53,9 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             let clients = try (0..<3).map { _ in try gateway.connect() }
-            for client in clients { #expect(try Self.statuses(client, [Self.get]) == [200]) }
+            for client in clients { try expectEqual(Self.statuses(client, [Self.get]), [200]) }
             #expect(try gateway.connect().endsSilently())
-            for client in clients { #expect(try Self.statuses(client, [Self.get]) == [200]) }
+            for client in clients { try expectEqual(Self.statuses(client, [Self.get]), [200]) }
             // Once the gateway has seen one go, there is room for another, on whatever event loop.
             // The client may see its end before the gateway has counted it.
             clients[0].finishSending()
@@ -64,7 +65,7 @@ extension Scenarios {
                 status = try? gateway.ask(Self.get).status
                 return status != nil
             }
-            #expect(status == 200)
+            expectEqual(status, 200)
         }
 
         @Test func `requests over the rate of an address are answered 429, and serve on later`()
@@ -96,7 +97,7 @@ extension Scenarios {
             // All are accepted.
             for client in flood + [other] {
                 try client.send(Self.get)
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
             }
             try door.shut()
             for client in flood + [other] { try client.send("malformed\r\n\r\n") }
@@ -104,7 +105,7 @@ extension Scenarios {
             #expect(other.isReadable(within: 0))
             #expect(flood.contains { !$0.isReadable(within: 0) })
             door.open()
-            for client in flood + [other] { #expect(try client.readResponse().status == 400) }
+            for client in flood + [other] { try expectEqual(client.readResponse().status, 400) }
             door.remove()
         }
 
@@ -112,7 +113,7 @@ extension Scenarios {
             let bench = try Bench(more: "limits: { address_requests: 1/s, address_burst: 1 }")
             defer { bench.stop() }
             let answer = try Self.untilThrottled(burst: 1) { try bench.gateway.ask(Self.get) }
-            #expect(answer.head.value("retry-after") == "1")
+            expectEqual(answer.head.value("retry-after"), "1")
             #expect(answer.text.contains(#""reason":"address-throttled""#))
             #expect(answer.text.contains(#""next":"retry-later""#))
         }
@@ -151,7 +152,7 @@ extension Scenarios {
             }
             for number in 2..<10 {
                 let other = Self.get(for: "192.0.2.\(number)")
-                #expect(try Self.statuses(proxies[number % 4], [other]) == [200])
+                try expectEqual(Self.statuses(proxies[number % 4], [other]), [200])
             }
             // Two addresses of one /64.
             var host = 0
@@ -178,8 +179,8 @@ extension Scenarios {
                 return try proxy.readResponse()
             }
             // Its connection is not paused, and it may have another: they carry others too.
-            #expect(try Self.statuses(proxy, [Self.get(for: "192.0.2.1")]) == [200])
-            #expect(try Self.statuses(bench.connect(), [Self.get(for: "192.0.2.2")]) == [200])
+            try expectEqual(Self.statuses(proxy, [Self.get(for: "192.0.2.1")]), [200])
+            try expectEqual(Self.statuses(bench.connect(), [Self.get(for: "192.0.2.2")]), [200])
         }
 
         @Test func `what a stranger says of its address changes nothing`() throws {

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Testing
 
@@ -32,8 +33,8 @@ extension Scenarios {
                 "{ address: \"\(origins[0].address)\", weight: 2 }", origins[1].address,
             ])
             defer { gateway.stop() }
-            #expect(try Self.ask(gateway, times: 9) == Array(repeating: 200, count: 9))
-            #expect(origins.map(\.requests.count) == [6, 3])
+            try expectEqual(Self.ask(gateway, times: 9), Array(repeating: 200, count: 9))
+            expectEqual(origins.map(\.requests.count), [6, 3])
         }
 
         @Test func `a backup gets requests only while no other server is up`() throws {
@@ -43,12 +44,12 @@ extension Scenarios {
             let backup = "{ address: \"\(origins[1].address)\", backup: true }"
             let working = try Self.gateway([backup, origins[0].address])
             defer { working.stop() }
-            #expect(try Self.ask(working, times: 4) == [200, 200, 200, 200])
-            #expect(origins.map(\.requests.count) == [4, 0])
+            try expectEqual(Self.ask(working, times: 4), [200, 200, 200, 200])
+            expectEqual(origins.map(\.requests.count), [4, 0])
             let failing = try Self.gateway([backup, refusing.address])
             defer { failing.stop() }
-            #expect(try Self.ask(failing, times: 3) == [200, 200, 200])
-            #expect(origins.map(\.requests.count) == [4, 3])
+            try expectEqual(Self.ask(failing, times: 3), [200, 200, 200])
+            expectEqual(origins.map(\.requests.count), [4, 3])
             withExtendedLifetime(refusing) {}
         }
 
@@ -89,19 +90,19 @@ extension Scenarios {
                 try waiting.send(Self.get)
                 // The quick server answers; the slow one holds the request.
                 while slow.heads == 0, !waiting.isReadable(within: 10) {}
-                if slow.heads == 0 { #expect(try waiting.readResponse().status == 200) }
+                if slow.heads == 0 { try expectEqual(waiting.readResponse().status, 200) }
             } while slow.heads == 0
             let before = quick.requests.count
             for _ in 0..<12 {
                 // An event loop counts a request as over a moment after its client has the
                 // response.
                 try awaitRest(of: quick, gateway)
-                #expect(try gateway.ask(Self.get).status == 200)
+                try expectEqual(gateway.ask(Self.get).status, 200)
             }
-            #expect(slow.requests.count == 1)
-            #expect(quick.requests.count == before + 12)
+            expectEqual(slow.requests.count, 1)
+            expectEqual(quick.requests.count, before + 12)
             gate.open()
-            #expect(try waiting.readResponse().status == 200)
+            try expectEqual(waiting.readResponse().status, 200)
         }
 
         @Test func `an address is served by one server, and by another when that is gone`() throws {
@@ -116,7 +117,7 @@ extension Scenarios {
             defer { gateway.stop() }
             func ask(for host: Int) throws {
                 let request = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.\(host)\r\n\r\n"
-                #expect(try gateway.ask(request).status == 200)
+                try expectEqual(gateway.ask(request).status, 200)
             }
             func counts() -> [Int] { origins.map(\.requests.count) }
             var chosen: [Int] = []
@@ -124,7 +125,7 @@ extension Scenarios {
                 let before = counts()
                 for _ in 0..<3 { try ask(for: host) }
                 let grown = zip(counts(), before).map { $0 - $1 }
-                #expect(grown.sorted() == [0, 0, 0, 3])
+                expectEqual(grown.sorted(), [0, 0, 0, 3])
                 chosen.append(grown.firstIndex(of: 3) ?? -1)
             }
             #expect(Set(chosen).count > 1)
@@ -136,7 +137,7 @@ extension Scenarios {
                 if chosen[host] == chosen[0] {
                     #expect(place != chosen[0])
                 } else {
-                    #expect(place == chosen[host])
+                    expectEqual(place, chosen[host])
                 }
             }
         }

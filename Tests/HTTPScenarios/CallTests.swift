@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import LoopbackKit
 import Proxy
@@ -33,15 +34,15 @@ extension Scenarios {
             request.fields = [("Content-Type", "text/plain"), ("Host", "other.test")]
             request.content = Array("hello".utf8)
             let response = try CallBench([origin.address]).call(request).get()
-            #expect(response.status == 201)
-            #expect(response.field("x-a") == "1")
-            #expect(response.content == Array("hello".utf8))
+            expectEqual(response.status, 201)
+            expectEqual(response.field("x-a"), "1")
+            expectEqual(response.content, Array("hello".utf8))
             let sent = try #require(origin.requests.first)
-            #expect(sent.method == "POST")
-            #expect(sent.target == "/a?b=%20")
-            #expect(sent.head.all("host") == ["called.test"])
-            #expect(sent.head.all("content-type") == ["text/plain"])
-            #expect(sent.head.all("connection") == ["close"])
+            expectEqual(sent.method, "POST")
+            expectEqual(sent.target, "/a?b=%20")
+            expectEqual(sent.head.all("host"), ["called.test"])
+            expectEqual(sent.head.all("content-type"), ["text/plain"])
+            expectEqual(sent.head.all("connection"), ["close"])
         }
 
         @Test(arguments: ["", "x", "/a b", "/a\r\nX: 1", "/#a", "http://a/"])
@@ -49,7 +50,7 @@ extension Scenarios {
             let origin = try TestOrigin()
             defer { origin.stop() }
             let outcome = try CallBench([origin.address]).call(CallBench.get(target))
-            #expect(outcome == .failure(.targetMalformed))
+            expectEqual(outcome, .failure(.targetMalformed))
             #expect(origin.connections.isEmpty)
         }
 
@@ -58,13 +59,13 @@ extension Scenarios {
             let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
             let outcome = try outcome(of: early + head + "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
             let response = try outcome.get()
-            #expect(response.status == 200)
-            #expect(response.content == Array("abcde".utf8))
+            expectEqual(response.status, 200)
+            expectEqual(response.content, Array("abcde".utf8))
         }
 
         @Test func `content that ends with the connection is whole`() throws {
             let response = try outcome(of: "HTTP/1.0 200 OK\r\n\r\nall").get()
-            #expect(response.content == Array("all".utf8))
+            expectEqual(response.content, Array("all".utf8))
         }
 
         @Test(arguments: [
@@ -73,7 +74,7 @@ extension Scenarios {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         ])
         func `a response that ends too early is none`(_ bytes: String) throws {
-            #expect(try outcome(of: bytes) == .failure(.closed))
+            try expectEqual(outcome(of: bytes), .failure(.closed))
         }
 
         @Test(arguments: [
@@ -82,7 +83,7 @@ extension Scenarios {
             ("HTTP/1.1 101 Go\r\nUpgrade: websocket\r\n\r\n", .upgradeUnasked),
         ])
         func `a malformed response is none`(_ bytes: String, _ reason: Malformed.Reason) throws {
-            #expect(try outcome(of: bytes, isOpen: true) == .failure(.responseMalformed(reason)))
+            try expectEqual(outcome(of: bytes, isOpen: true), .failure(.responseMalformed(reason)))
         }
 
         @Test(arguments: [
@@ -93,22 +94,22 @@ extension Scenarios {
         ])
         func `content over the limit is not gathered`(_ bytes: String) throws {
             let outcome = try outcome(of: bytes, isOpen: true) { $0.contentMax = 99 }
-            #expect(outcome == .failure(.contentTooLarge))
+            expectEqual(outcome, .failure(.contentTooLarge))
         }
 
         @Test func `more interim responses than may be end the call`() throws {
             let interim = String(repeating: "HTTP/1.1 103 Early\r\n\r\n", count: 5)
             let outcome = try outcome(of: interim, isOpen: true) { $0.interimMax = 4 }
-            #expect(outcome == .failure(.tooManyInterimResponses))
+            expectEqual(outcome, .failure(.tooManyInterimResponses))
         }
 
         @Test func `a server that does not answer, or stops, is given up`() throws {
-            #expect(try outcome(of: "", isOpen: true) == .failure(.firstByteTimedOut))
+            try expectEqual(outcome(of: "", isOpen: true), .failure(.firstByteTimedOut))
             let begun = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na"
             let stalled = try outcome(of: begun, isOpen: true) { $0.idleTimeout = 100 }
-            #expect(stalled == .failure(.stalled))
+            expectEqual(stalled, .failure(.stalled))
             let late = try outcome(of: begun, isOpen: true) { $0.totalTimeout = 100 }
-            #expect(late == .failure(.timedOut))
+            expectEqual(late, .failure(.timedOut))
         }
 
         @Test func `a server that drips content is given up when the time for the call is over`()
@@ -124,20 +125,20 @@ extension Scenarios {
             }
             defer { origin.stop() }
             let bench = try CallBench([origin.address]) { $0.totalTimeout = 300 }
-            #expect(try bench.call() == .failure(.timedOut))
+            try expectEqual(bench.call(), .failure(.timedOut))
         }
 
         @Test func `a server that takes no connection fails the call with why`() throws {
             let refusing = try RefusingPort()
-            #expect(
-                try CallBench([refusing.address]).call()
-                    == .failure(.unreachable(.originUnreachable))
+            try expectEqual(
+                CallBench([refusing.address]).call(),
+                .failure(.unreachable(.originUnreachable))
             )
             let deaf = try DeafPort()
             let timedOut = try CallBench([deaf.address], connect: 100).call()
-            #expect(timedOut == .failure(.unreachable(.originTimeout)))
+            expectEqual(timedOut, .failure(.unreachable(.originTimeout)))
             let late = try CallBench([deaf.address]) { $0.totalTimeout = 100 }.call()
-            #expect(late == .failure(.timedOut))
+            expectEqual(late, .failure(.timedOut))
         }
 
         @Test func `another server is tried where the first takes no connection`() throws {
@@ -146,7 +147,7 @@ extension Scenarios {
             defer { origin.stop() }
             let refusing = try RefusingPort()
             let bench = try CallBench([refusing.address, deaf.address, origin.address])
-            #expect(try bench.call().get().status == 200)
+            try expectEqual(bench.call().get().status, 200)
             withExtendedLifetime(deaf) {}
         }
 
@@ -155,8 +156,8 @@ extension Scenarios {
                 let origin = try TestOrigin()
                 defer { origin.stop() }
                 let bench = try CallBench([origin.address]) { $0.idleMax = kept }
-                for _ in 0..<3 { #expect(try bench.call().get().status == 200) }
-                #expect(origin.connections.count == connections)
+                for _ in 0..<3 { try expectEqual(bench.call().get().status, 200) }
+                expectEqual(origin.connections.count, connections)
             }
         }
 
@@ -171,11 +172,11 @@ extension Scenarios {
             }
             defer { origin.stop() }
             let bench = try CallBench([origin.address]) { $0.idleMax = 1 }
-            #expect(try bench.call().get().status == 200)
-            #expect(try bench.call().get().status == 200)
-            #expect(origin.connections.count == 2)
+            try expectEqual(bench.call().get().status, 200)
+            try expectEqual(bench.call().get().status, 200)
+            expectEqual(origin.connections.count, 2)
             let post = HTTPRequest(.post, "/", authority: "called.test")
-            #expect(try bench.call(post) == .failure(.closed))
+            try expectEqual(bench.call(post), .failure(.closed))
         }
 
         @Test func `a cancelled call closes its connection and tells nothing`() throws {

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Foundation
 import Gateway
 import Glibc
@@ -62,7 +63,7 @@ extension Scenarios {
                 ("nobody.test", "first"), ("a.two.wild.test", "first"),
             ]
             for (name, subject) in wanted {
-                #expect(try Self.shown(gateway, name) == subject, "\(name ?? "no name")")
+                try expectEqual(Self.shown(gateway, name), subject, "\(name ?? "no name")")
             }
         }
 
@@ -76,15 +77,15 @@ extension Scenarios {
             let gateway = try Self.gateway([(first, ""), (other, "")], origin)
             defer { gateway.stop() }
             let before = try gateway.server.snapshot().tls.certificates
-            #expect(before.map(\.names) == [["first.test"], ["other.test"]])
+            expectEqual(before.map(\.names), [["first.test"], ["other.test"]])
             let next = try TestCertificate("next", names: "DNS:next.test", days: 9, in: folder)
             // One file after the other, as ACME clients do.
             for (new, old) in [(next.key, other.key), (next.certificate, other.certificate)] {
-                #expect(rename(new, old) == 0)
+                expectEqual(rename(new, old), 0)
             }
             try gateway.server.wait { $0.tls.certificates.last?.names == ["next.test"] }
-            #expect(try Self.shown(gateway, "next.test") == "next")
-            #expect(try Self.shown(gateway, "first.test") == "first")
+            try expectEqual(Self.shown(gateway, "next.test"), "next")
+            try expectEqual(Self.shown(gateway, "first.test"), "first")
             let after = try #require(try gateway.server.snapshot().tls.certificates.last)
             #expect(after.expiresAtSeconds < before[1].expiresAtSeconds)
         }
@@ -99,18 +100,18 @@ extension Scenarios {
             defer { gateway.stop() }
             let kept = try String(contentsOfFile: first.key, encoding: .utf8)
             let wrong = try TestCertificate("wrong", names: "DNS:wrong.test", in: folder)
-            #expect(rename(wrong.key, first.key) == 0)
+            expectEqual(rename(wrong.key, first.key), 0)
             try gateway.server.wait { $0.tls.refusals == 1 }
             let tls = try gateway.server.snapshot().tls
-            #expect(tls.fault?.contains("key-mismatch") == true)
-            #expect(tls.fault?.contains("listen[0].tls.certificates[0].key") == true)
-            #expect(try Self.shown(gateway) == "first")
+            expectEqual(tls.fault?.contains("key-mismatch"), true)
+            expectEqual(tls.fault?.contains("listen[0].tls.certificates[0].key"), true)
+            try expectEqual(Self.shown(gateway), "first")
             // A file that is gone changes nothing either; its return does.
-            #expect(unlink(first.key) == 0)
+            expectEqual(unlink(first.key), 0)
             try kept.write(toFile: first.key, atomically: true, encoding: .utf8)
             try gateway.server.wait { $0.tls.fault == nil }
-            #expect(try gateway.server.snapshot().tls.refusals == 1)
-            #expect(try Self.shown(gateway) == "first")
+            try expectEqual(gateway.server.snapshot().tls.refusals, 1)
+            try expectEqual(Self.shown(gateway), "first")
         }
 
         @Test func `a reload adds and removes certificates of a listener`() throws {
@@ -122,7 +123,7 @@ extension Scenarios {
             let other = try TestCertificate("other", names: "DNS:other.test", in: folder)
             let gateway = try Self.gateway([(first, "")], origin)
             defer { gateway.stop() }
-            #expect(try Self.shown(gateway, "other.test") == "first")
+            try expectEqual(Self.shown(gateway, "other.test"), "first")
             for (number, list) in [[first, other], [other]].enumerated() {
                 let text = TestGateway.text(
                     [("shop", [origin.address])],
@@ -134,8 +135,8 @@ extension Scenarios {
                 try gateway.server.wait {
                     $0.configuration.generation == UInt64(number + 2)
                 }
-                #expect(try Self.shown(gateway, "other.test") == "other")
-                #expect(try Self.shown(gateway, "first.test") == list[0].name)
+                try expectEqual(Self.shown(gateway, "other.test"), "other")
+                try expectEqual(Self.shown(gateway, "first.test"), list[0].name)
             }
         }
 

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import TestSupport
 import Testing
@@ -42,10 +43,10 @@ extension Scenarios {
         ) throws -> CheckVerdict {
             let framed = CheckMessage.framed(message.bytes)
             let answer = try client.ask(HTTP2Client.post(path, types), framed)
-            #expect(answer.status == 200)
-            #expect(answer.value("content-type") == "application/grpc")
-            #expect(answer.trailers.map(\.name) == ["grpc-status"])
-            #expect(answer.trailers.map(\.value) == ["0"])
+            expectEqual(answer.status, 200)
+            expectEqual(answer.value("content-type"), "application/grpc")
+            expectEqual(answer.trailers.map(\.name), ["grpc-status"])
+            expectEqual(answer.trailers.map(\.value), ["0"])
             return try CheckVerdict(answer.content)
         }
 
@@ -55,8 +56,8 @@ extension Scenarios {
                     var message = CheckMessage("POST", "/open")
                     message.isRaw = isRaw
                     let verdict = try Self.call(client, message)
-                    #expect(verdict.code == 0)
-                    #expect(verdict.status == nil)
+                    expectEqual(verdict.code, 0)
+                    expectEqual(verdict.status, nil)
                     #expect(verdict.fields.isEmpty)
                     #expect(verdict.removed.contains("app-attest-verdict"))
                     #expect(!verdict.removed.contains("app-attest-assertion"))
@@ -78,10 +79,10 @@ extension Scenarios {
             try play { _, client in
                 let verdict = try Self.call(client, CheckMessage("GET", target))
                 #expect(verdict.code != 0)
-                #expect(verdict.status == status)
+                expectEqual(verdict.status, status)
                 let error = verdict.fields["app-attest-error"] ?? ""
                 #expect(error.hasPrefix(reason), "\(error)")
-                #expect(verdict.fields["content-type"] == "application/problem+json")
+                expectEqual(verdict.fields["content-type"], "application/problem+json")
                 let text = String(decoding: verdict.content, as: UTF8.self)
                 #expect(text.contains("\"reason\":\"\(reason)\""))
             }
@@ -97,7 +98,7 @@ extension Scenarios {
         func `fields count as in any question`(name: String, value: String, reason: String) throws {
             try play { _, client in
                 let verdict = try Self.call(client, CheckMessage("POST", "/open", [(name, value)]))
-                #expect(verdict.status == (reason.isEmpty ? nil : 400))
+                expectEqual(verdict.status, reason.isEmpty ? nil : 400)
                 let error = verdict.fields["app-attest-error"] ?? ""
                 #expect(error.hasPrefix(reason), "\(error)")
             }
@@ -119,8 +120,8 @@ extension Scenarios {
                 let option = kept.isEmpty ? "" : ", keep_fields: [\(kept[0])]"
                 try play(originOptions: option) { _, client in
                     let verdict = try Self.call(client, CheckMessage("GET", "/open", fields))
-                    #expect(verdict.status == nil)
-                    #expect(Set(misleading).subtracting(verdict.removed) == Set(kept))
+                    expectEqual(verdict.status, nil)
+                    expectEqual(Set(misleading).subtracting(verdict.removed), Set(kept))
                     #expect(verdict.removed.allSatisfy { !own.contains($0) })
                 }
             }
@@ -131,8 +132,8 @@ extension Scenarios {
                 var unclear = CheckMessage("GET", "/open")
                 unclear.pseudo = [(":path", "/no/x")]
                 let verdict = try Self.call(client, unclear)
-                #expect(verdict.status == 400)
-                #expect(verdict.fields["app-attest-error"] == "question-unclear")
+                expectEqual(verdict.status, 400)
+                expectEqual(verdict.fields["app-attest-error"], "question-unclear")
             }
         }
 
@@ -140,12 +141,12 @@ extension Scenarios {
             let message = CheckMessage("POST", "/open", content: Array("hi".utf8))
             try play { _, client in
                 let verdict = try Self.call(client, message)
-                #expect(verdict.status == 413)
-                #expect(verdict.fields["app-attest-error"]?.hasPrefix("content-refused") == true)
+                expectEqual(verdict.status, 413)
+                expectEqual(verdict.fields["app-attest-error"]?.hasPrefix("content-refused"), true)
             }
             try play(", content: whole") { _, client in
                 let verdict = try Self.call(client, message)
-                #expect(verdict.status == nil)
+                expectEqual(verdict.status, nil)
             }
         }
 
@@ -162,10 +163,10 @@ extension Scenarios {
             try play { _, client in
                 for (content, status) in calls {
                     let answer = try client.ask(HTTP2Client.post(Self.path, Self.types), content)
-                    #expect(answer.status == 200)
-                    #expect(answer.value("grpc-status") == status, "\(content.count)")
+                    expectEqual(answer.status, 200)
+                    expectEqual(answer.value("grpc-status"), status, "\(content.count)")
                     #expect(answer.content.isEmpty)
-                    #expect(try Self.call(client, CheckMessage("GET", "/open")).status == nil)
+                    try expectEqual(Self.call(client, CheckMessage("GET", "/open")).status, nil)
                 }
             }
         }
@@ -182,16 +183,16 @@ extension Scenarios {
                 ] {
                     let answer = try client.ask(HTTP2Client.post(path, fields), framed)
                     #expect(answer.status == 404 || answer.status == 413, "\(path)")
-                    #expect(answer.value("grpc-status") == nil)
+                    expectEqual(answer.value("grpc-status"), nil)
                 }
-                #expect(try client.ask(HTTP2Client.get("/open")).status == 404)
+                try expectEqual(client.ask(HTTP2Client.get("/open")).status, 404)
                 let old = try gateway.ask("GET /open HTTP/1.1\r\nHost: a\r\n\r\n")
-                #expect(old.status == 404)
+                expectEqual(old.status, 404)
             }
             let strangers = Self.rules.replacing("127.0.0.1/32", with: "192.0.2.0/24")
             try play(more: strangers) { _, client in
                 let answer = try client.ask(HTTP2Client.post(Self.path, Self.types), framed)
-                #expect(answer.status == 403)
+                expectEqual(answer.status, 403)
             }
         }
 
@@ -203,7 +204,7 @@ extension Scenarios {
                     let id = try client.open(HTTP2Client.post(Self.path, Self.types), ends: false)
                     try client.send(.reset, on: id, [0, 0, 0, 8])
                 }
-                #expect(try Self.call(client, CheckMessage("GET", "/open")).status == nil)
+                try expectEqual(Self.call(client, CheckMessage("GET", "/open")).status, nil)
                 #expect(client.goAways.isEmpty)
             }
         }
@@ -222,7 +223,7 @@ extension Scenarios {
                 }
                 for id in calls.prefix(10) {
                     try client.send([framed[framed.count - 1]], on: id)
-                    #expect(try CheckVerdict(try client.answer(id).content).status == nil)
+                    try expectEqual(CheckVerdict(try client.answer(id).content).status, nil)
                 }
             }
         }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import EventLoops
+import Expectations
 import Foundation
 import Gateway
 import LoopbackKit
@@ -111,11 +112,11 @@ extension Scenarios {
             let resumption = TLSResumption()
             for isResumed in [false, true] {
                 let answer = try stage.ask(stage.port, context, resuming: resumption)
-                #expect(answer.status == 200)
-                #expect(answer.isResumed == isResumed)
+                expectEqual(answer.status, 200)
+                expectEqual(answer.isResumed, isResumed)
                 #expect(stage.told == [try stage.expected()])
                 let names = stage.origin.requests.last?.head.fields.map { $0.name.lowercased() }
-                #expect(names?.filter { $0.contains("client") }.count == 1)
+                expectEqual(names?.filter { $0.contains("client") }.count, 1)
             }
             #expect(throws: (any Error).self) {
                 try stage.ask(stage.port, stage.context(showing: nil))
@@ -124,7 +125,7 @@ extension Scenarios {
             #expect(throws: (any Error).self) {
                 try stage.ask(stage.port, stage.context(showing: stranger))
             }
-            #expect(stage.origin.requests.count == 2)
+            expectEqual(stage.origin.requests.count, 2)
         }
 
         @Test func `an origin is told the certificate of an HTTP/2 client that must show one`()
@@ -135,7 +136,7 @@ extension Scenarios {
             let forged = [("x-forwarded-client-cert", "Hash=00;Subject=\"CN=root\"")]
             let client = try stage.connectHTTP2(showing: stage.client)
             for _ in 0..<2 {
-                #expect(try client.ask(HTTP2Client.get("/x", forged)).status == 200)
+                try expectEqual(client.ask(HTTP2Client.get("/x", forged)).status, 200)
                 #expect(stage.told == [try stage.expected()])
             }
             let stranger = try TestCertificate("other", names: "DNS:x", in: stage.folder)
@@ -144,7 +145,7 @@ extension Scenarios {
                     try stage.connectHTTP2(showing: shown).ask(HTTP2Client.get())
                 }
             }
-            #expect(stage.origin.requests.count == 2)
+            expectEqual(stage.origin.requests.count, 2)
         }
 
         @Test func `a tunnel's line in the log names its client's certificate`() throws {
@@ -160,7 +161,7 @@ extension Scenarios {
             let wire = try Wire(port: stage.port, tls: tls)
             let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
             try wire.send("GET /t HTTP/1.1\r\nHost: a\r\n\(upgrade)\r\n")
-            #expect(try wire.readResponse().status == 101)
+            try expectEqual(wire.readResponse().status, 101)
             wire.close()
             let path = stage.folder + "/access.log"
             let name = try stage.expected().dropFirst(5).prefix(16)
@@ -175,9 +176,9 @@ extension Scenarios {
         @Test func `a client without a certificate is served where it is optional`() throws {
             let stage = try Stage("optional")
             defer { stage.stop() }
-            #expect(try stage.ask(stage.port, stage.context(showing: nil)).status == 200)
+            try expectEqual(stage.ask(stage.port, stage.context(showing: nil)).status, 200)
             #expect(stage.told.isEmpty)
-            #expect(try stage.ask(stage.port, stage.context(showing: stage.client)).status == 200)
+            try expectEqual(stage.ask(stage.port, stage.context(showing: stage.client)).status, 200)
             #expect(stage.told == [try stage.expected()])
             let stranger = try TestCertificate("other", names: "DNS:x", in: stage.folder)
             #expect(throws: (any Error).self) {
@@ -191,14 +192,14 @@ extension Scenarios {
             let context = try stage.context(showing: nil)
             let resumption = TLSResumption()
             let port = stage.gateway.port
-            #expect(try stage.ask(port, context, resuming: resumption).status == 200)
+            try expectEqual(stage.ask(port, context, resuming: resumption).status, 200)
             #expect(try stage.ask(port, context, resuming: resumption).isResumed)
             #expect(stage.told.isEmpty)
             #expect(resumption.isKnown)
             #expect(throws: (any Error).self) {
                 try stage.ask(stage.port, context, resuming: resumption)
             }
-            #expect(stage.origin.requests.count == 2)
+            expectEqual(stage.origin.requests.count, 2)
         }
     }
 }

@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Gateway
 import LoopbackKit
 import Services
@@ -30,9 +31,9 @@ extension Scenarios {
             let client = try bench.connect()
             defer { client.close() }
             try client.send(request)
-            #expect(try client.readFinalResponse().status == 200)
+            try expectEqual(client.readFinalResponse().status, 200)
             #expect(try client.endsSilently())
-            #expect(client.wasEndedInOrder == isSecure)
+            expectEqual(client.wasEndedInOrder, isSecure)
             // The client has not closed its side.
             try bench.gateway.server.wait { Self.open($0) == 0 }
         }
@@ -75,7 +76,7 @@ extension Scenarios {
                 defer { client.close() }
                 try client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                 #expect(client.isReadable(within: Wire.patienceMilliseconds))
-                #expect(try client.readFinalResponse().text == content)
+                try expectEqual(client.readFinalResponse().text, content)
                 #expect(try client.endsSilently())
             }
         }
@@ -93,9 +94,9 @@ extension Scenarios {
             try client.send("POST / HTTP/1.1\r\n\(fields)\r\nab")
             #expect(client.isReadable(within: Wire.patienceMilliseconds))
             try client.send("\r\n")
-            #expect(try client.readFinalResponse().status == 200)
+            try expectEqual(client.readFinalResponse().status, 200)
             #expect(try client.endsSilently())
-            #expect(Self.open(try gateway.server.snapshot()) == 1)
+            expectEqual(Self.open(try gateway.server.snapshot()), 1)
         }
 
         /// The client's end comes with more bytes than one read brings.
@@ -117,10 +118,10 @@ extension Scenarios {
             #expect(client.isReadable(within: Wire.patienceMilliseconds))
             try door.shut()
             let bytes = [UInt8](repeating: 7, count: EventLoop.inputBytes * 3 / 2)
-            #expect(try client.sendUntilStalled(bytes, milliseconds: 200) == bytes.count)
+            try expectEqual(client.sendUntilStalled(bytes, milliseconds: 200), bytes.count)
             client.finishSending()
             door.open()
-            #expect(try client.readFinalResponse().status == 400)
+            try expectEqual(client.readFinalResponse().status, 400)
             // An orderly end; a reset would be a fault.
             #expect(try client.readToEnd().isEmpty)
             door.remove()

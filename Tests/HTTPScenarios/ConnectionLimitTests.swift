@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Services
@@ -116,13 +117,13 @@ extension Scenarios {
             for client in slow { try client.send(Self.get.replacing("GET /", with: "GET /slow")) }
             try Self.waits(2, in: gateway)
             for _ in slow { gate.open() }
-            for client in slow { #expect(try client.readResponse().status == 200) }
+            for client in slow { try expectEqual(client.readResponse().status, 200) }
             let statuses = Self.askAll(gateway, clients: 12, times: 15)
-            #expect(statuses.count == 180)
+            expectEqual(statuses.count, 180)
             #expect(statuses.allSatisfy { $0 == 200 })
-            #expect(census.highest == 3)
+            expectEqual(census.highest, 3)
             let servers = try gateway.server.snapshot().origins.flatMap(\.servers)
-            #expect(servers.map { $0.connections?.max } == [3])
+            expectEqual(servers.map { $0.connections?.max }, [3])
             #expect(try #require(servers.first?.connections?.count) <= 3)
         }
 
@@ -155,9 +156,9 @@ extension Scenarios {
             #expect(lines.hasSuffix("\t1 of 1 connections\t5 waiting\n"))
             for client in clients {
                 gate.open()
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
             }
-            #expect(origin.requests.map(\.target) == (0..<6).map { "/\($0)" })
+            expectEqual(origin.requests.map(\.target), (0..<6).map { "/\($0)" })
             let metrics = try gateway.askOperators("/metrics").text
             #expect(metrics.contains("portcullis_origin_queued_total 5\n"))
             #expect(metrics.contains("portcullis_origin_queue_seconds_count 5\n"))
@@ -170,7 +171,7 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try Self.gateway([(origin, max: 1)], loops: 4)
             defer { gateway.stop() }
-            for _ in 0..<24 { #expect(try gateway.ask(Self.get).status == 200) }
+            for _ in 0..<24 { try expectEqual(gateway.ask(Self.get).status, 200) }
             // The event loops took the connection from each other.
             #expect(origin.connections.count > 1)
         }
@@ -194,12 +195,12 @@ extension Scenarios {
                 if number == 0 { #expect(origin.wait { $0.first?.heads.count == 1 }) }
             }
             let refused = try gateway.ask(Self.get)
-            #expect(refused.status == 503)
+            expectEqual(refused.status, 503)
             #expect(refused.head.has("retry-after"))
             #expect(refused.text.contains("origin-queue-full"))
             for client in clients {
                 gate.open()
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
             }
         }
 
@@ -213,13 +214,13 @@ extension Scenarios {
             try first.send(Self.get.replacing("GET /", with: "GET /slow"))
             #expect(origin.wait { $0.first?.heads.count == 1 })
             let late = try gateway.ask(Self.get)
-            #expect(late.status == 503)
+            expectEqual(late.status, 503)
             #expect(late.text.contains("origin-queue-timeout"))
             try Self.waits(0, in: gateway)
             gate.open()
-            #expect(try first.readResponse().status == 200)
-            #expect(try gateway.ask(Self.get).status == 200)
-            #expect(origin.requests.count == 2)
+            try expectEqual(first.readResponse().status, 200)
+            try expectEqual(gateway.ask(Self.get).status, 200)
+            expectEqual(origin.requests.count, 2)
         }
 
         @Test func `another server is asked before a request waits`() throws {
@@ -241,7 +242,7 @@ extension Scenarios {
             #expect(origins[1].wait { $0.count { $0.heads.count == 1 } == 3 })
             try Self.waits(0, in: gateway)
             for _ in clients { gate.open() }
-            for client in clients { #expect(try client.readResponse().status == 200) }
+            for client in clients { try expectEqual(client.readResponse().status, 200) }
         }
 
         @Test func `a tunnel holds its place, and gives it back at its end`() throws {
@@ -262,12 +263,12 @@ extension Scenarios {
             let tunnel = try gateway.connect()
             let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n"
             try tunnel.send("GET /t HTTP/1.1\r\nHost: a\r\n\(upgrade)\r\n")
-            #expect(try tunnel.readResponse().status == 101)
+            try expectEqual(tunnel.readResponse().status, 101)
             let waiting = try gateway.connect()
             try waiting.send(Self.get)
             try Self.waits(1, in: gateway)
             tunnel.close()
-            #expect(try waiting.readResponse().status == 200)
+            try expectEqual(waiting.readResponse().status, 200)
         }
 
         @Test func `a client that goes away leaves the queue`() throws {
@@ -287,8 +288,8 @@ extension Scenarios {
             gone.reset()
             try Self.waits(1, in: gateway)
             gate.open()
-            #expect(try first.readResponse().status == 200)
-            #expect(try stays.readResponse().status == 200)
+            try expectEqual(first.readResponse().status, 200)
+            try expectEqual(stays.readResponse().status, 200)
             #expect(!origin.requests.contains { $0.target == "/gone" })
         }
 
@@ -318,7 +319,7 @@ extension Scenarios {
                 clients.append(waiting)
             }
             for _ in clients { gate.open() }
-            for client in clients { #expect(try client.readResponse().status == 200) }
+            for client in clients { try expectEqual(client.readResponse().status, 200) }
         }
 
         @Test func `a request from before a reload waits with the others`() throws {
@@ -348,8 +349,8 @@ extension Scenarios {
             // It has the place that the first one has lost.
             #expect(origin.wait { $0.count == 2 && $0[1].heads.count == 1 })
             slow.open()
-            #expect(try second.readResponse().status == 200)
-            #expect(try first.readResponse().status == 200)
+            try expectEqual(second.readResponse().status, 200)
+            try expectEqual(first.readResponse().status, 200)
         }
     }
 }

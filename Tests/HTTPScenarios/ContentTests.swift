@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import LoopbackKit
 import Synchronization
@@ -33,7 +34,7 @@ extension Scenarios {
                 try client.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
                 try client.sendChunks(of: content)
                 try client.send("0\r\n\r\n")
-                #expect(try client.readResponse().text == Self.text(content))
+                try expectEqual(client.readResponse().text, Self.text(content))
             }
         }
 
@@ -45,7 +46,7 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n")
             try client.send(content)
-            #expect(try client.readResponse().text == Self.text(content))
+            try expectEqual(client.readResponse().text, Self.text(content))
         }
 
         @Test(arguments: [1, 10 << 20])
@@ -65,8 +66,8 @@ extension Scenarios {
             for version in ["1.1", "1.1", "1.0"] {
                 try client.send("GET / HTTP/\(version)\r\nHost: a\r\n\r\n")
                 let response = try client.readResponse()
-                #expect(response.body.count == count)
-                #expect(SHA256.digest(of: response.body) == content.digest)
+                expectEqual(response.body.count, count)
+                expectEqual(SHA256.digest(of: response.body), content.digest)
             }
         }
 
@@ -82,8 +83,8 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try client.readHead().value("content-length") == "\(count)")
-            #expect(try client.digest(of: count) == content.digest)
+            try expectEqual(client.readHead().value("content-length"), "\(count)")
+            try expectEqual(client.digest(of: count), content.digest)
             try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             _ = try client.readHead()
         }
@@ -109,7 +110,7 @@ extension Scenarios {
             try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
             Thread.detachNewThread { try? client.send(content) }
             _ = try client.readHead()
-            #expect(try client.digest(of: content.count) == content.digest)
+            try expectEqual(client.digest(of: content.count), content.digest)
         }
 
         // MARK: Memory
@@ -152,7 +153,7 @@ extension Scenarios {
                     )
                     sent = 0
                 }
-                #expect(try client.readResponse().text == expected)
+                try expectEqual(client.readResponse().text, expected)
             }
             #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
         }
@@ -184,7 +185,7 @@ extension Scenarios {
                 try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
                 try stalled.pass()
                 _ = try client.readHead()
-                #expect(try client.digest(of: content.count) == expected)
+                try expectEqual(client.digest(of: content.count), expected)
             }
             #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
         }

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Testing
 
@@ -48,18 +49,18 @@ extension Scenarios {
         @Test(arguments: ["/open", "/open?a=b"])
         func `a question about what is forwarded unjudged gets 200`(target: String) throws {
             let answer = try ask("auth_request", Self.question(Self.names("POST", target)))
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             #expect(answer.body.isEmpty)
-            #expect(answer.head.value("cache-control") == "no-store")
+            expectEqual(answer.head.value("cache-control"), "no-store")
             #expect(!answer.head.has("app-attest-verdict"))
             let forwarded = [
                 "X-Forwarded-Method: POST", "X-Forwarded-Uri: \(target)",
                 "X-Forwarded-Host: a.example",
             ]
-            #expect(try ask("forward_auth", Self.question(forwarded)).status == 200)
+            try expectEqual(ask("forward_auth", Self.question(forwarded)).status, 200)
             let own = Self.question([], line: "POST \(target) HTTP/1.1")
             let envoys = try ask("ext_authz", own)
-            #expect(envoys.status == 200)
+            expectEqual(envoys.status, 200)
             let removed = envoys.head.value("x-envoy-auth-headers-to-remove") ?? ""
             #expect(removed.contains("App-Attest-Verdict, App-Attest-Reason, App-Attest-Key-Id"))
             // A rule that verifies nothing leaves a proof to the application.
@@ -78,8 +79,8 @@ extension Scenarios {
             reason: String
         ) throws {
             let answer = try ask("auth_request", Self.question(Self.names("GET", target)))
-            #expect(answer.status == status)
-            #expect(answer.head.value("app-attest-error")?.hasPrefix(reason) == true)
+            expectEqual(answer.status, status)
+            expectEqual(answer.head.value("app-attest-error")?.hasPrefix(reason), true)
         }
 
         /// A proxy reads the status alone. gRPC's form of a refusal has the status 200.
@@ -91,10 +92,10 @@ extension Scenarios {
                 ("ext_authz", [], "POST /no/x HTTP/1.1"),
             ] {
                 let answer = try ask(form, Self.question(lines + content, line: line))
-                #expect(answer.status == 404, "\(form)")
+                expectEqual(answer.status, 404, "\(form)")
                 #expect(!answer.head.has("grpc-status"), "\(form)")
                 let twin = Self.question(lines + content + ["App_Attest_Key_Id: x"], line: line)
-                #expect(try ask(form, twin).status == 400, "\(form)")
+                try expectEqual(ask(form, twin).status, 400, "\(form)")
                 let unclear = Self.question(lines + content + ["Content-Type: x"], line: line)
                 #expect(try ask(form, unclear).status >= 400, "\(form)")
             }
@@ -112,8 +113,8 @@ extension Scenarios {
                 ("ext_authz", Self.question([], line: "GET /livez HTTP/1.1")),
             ] {
                 let answer = try ask(form, question, more: more)
-                #expect(answer.status == 404, "\(form)")
-                #expect(answer.head.value("app-attest-error")?.hasPrefix("no-rule") == true)
+                expectEqual(answer.status, 404, "\(form)")
+                expectEqual(answer.head.value("app-attest-error")?.hasPrefix("no-rule"), true)
             }
         }
 
@@ -127,8 +128,8 @@ extension Scenarios {
             questions += names.map { names + [$0] }
             for lines in questions {
                 let answer = try ask("auth_request", Self.question(lines))
-                #expect(answer.status == 400, "\(lines)")
-                #expect(answer.head.value("app-attest-error") == "question-unclear", "\(lines)")
+                expectEqual(answer.status, 400, "\(lines)")
+                expectEqual(answer.head.value("app-attest-error"), "question-unclear", "\(lines)")
             }
         }
 
@@ -152,7 +153,7 @@ extension Scenarios {
                     ("ext_authz", Self.question([line], line: "GET /open HTTP/1.1")),
                 ] {
                     let answer = try ask(form, question)
-                    #expect(answer.status == (reason.isEmpty ? 200 : 400), "\(form) \(line)")
+                    expectEqual(answer.status, reason.isEmpty ? 200 : 400, "\(form) \(line)")
                     let error = answer.head.value("app-attest-error") ?? ""
                     #expect(error.hasPrefix(reason), "\(form) \(line): \(error)")
                 }
@@ -164,8 +165,8 @@ extension Scenarios {
             for form in ["auth_request", "ext_authz"] {
                 let question = Self.question(Self.names("GET", "/open"), line: "GET /open HTTP/1.1")
                 let answer = try ask(form, question, more: rules)
-                #expect(answer.status == 403)
-                #expect(answer.head.value("app-attest-error") == "asker-untrusted")
+                expectEqual(answer.status, 403)
+                expectEqual(answer.head.value("app-attest-error"), "asker-untrusted")
             }
         }
 
@@ -174,16 +175,22 @@ extension Scenarios {
                 let line = "POST /open HTTP/1.1"
                 let lines = Self.names("POST", "/open") + ["Content-Length: 2"]
                 let answer = try ask(form, Self.question(lines, line: line) + "hi")
-                #expect(answer.status == 413)
-                #expect(answer.head.value("app-attest-error")?.hasPrefix("content-refused") == true)
+                expectEqual(answer.status, 413)
+                expectEqual(
+                    answer.head.value("app-attest-error")?.hasPrefix("content-refused"),
+                    true
+                )
             }
         }
 
         @Test func `the gateway's own endpoints are not asked by a question`() throws {
             let path = "/.well-known/app-attest/challenges"
             let own = Self.question(["Content-Length: 0"], line: "POST \(path) HTTP/1.1")
-            #expect(try ask("ext_authz", own).status == 404)
-            #expect(try ask("auth_request", Self.question(Self.names("POST", path))).status == 404)
+            try expectEqual(ask("ext_authz", own).status, 404)
+            try expectEqual(
+                ask("auth_request", Self.question(Self.names("POST", path))).status,
+                404
+            )
         }
 
         /// A proxy's connection has the questions of many clients.
@@ -202,15 +209,15 @@ extension Scenarios {
             let client = try HTTP2Client(try gateway.connect())
             let twice = [("content-type", "a"), ("content-type", "b")]
             for _ in 0..<60 {
-                #expect(try client.ask(HTTP2Client.get("/open", twice)).status == 400)
+                try expectEqual(client.ask(HTTP2Client.get("/open", twice)).status, 400)
             }
             let long = [("app-attest-assertion", String(repeating: "a", count: 50_000))]
             for _ in 0..<5 {
-                #expect(try client.ask(HTTP2Client.get("/open", long)).status == 431)
+                try expectEqual(client.ask(HTTP2Client.get("/open", long)).status, 431)
             }
             // Go's client pings with each request that it gives up.
             for _ in 0..<40 { try client.send(.ping, [UInt8](repeating: 0, count: 8)) }
-            #expect(try client.ask(HTTP2Client.get("/open")).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get("/open")).status, 200)
             #expect(client.goAways.isEmpty)
             #expect(origin.connections.isEmpty)
         }
@@ -232,7 +239,7 @@ extension Scenarios {
                 ("/open#x", 400), ("/op en", 400), ("/open", 200),
             ] {
                 try wire.send(Self.question(Self.names("GET", target)))
-                #expect(try wire.readFinalResponse(to: "GET").status == status)
+                try expectEqual(wire.readFinalResponse(to: "GET").status, status)
             }
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Testing
 
@@ -51,17 +52,17 @@ extension Scenarios {
             defer { gateway.stop() }
             let method = String(request.prefix { $0 != " " })
             let answer = try gateway.ask(request, method: method)
-            #expect(answer.status == 404)
-            #expect(answer.head.value("content-type") == "application/problem+json")
-            #expect(answer.head.value("cache-control") == "no-store")
+            expectEqual(answer.status, 404)
+            expectEqual(answer.head.value("content-type"), "application/problem+json")
+            expectEqual(answer.head.value("cache-control"), "no-store")
             #expect(!answer.head.has("app-attest-challenge"))
             #expect(!answer.head.has("upgrade"))
             let text = String(decoding: answer.body, as: UTF8.self)
-            #expect(text.contains(#""reason":"no-rule""#) == (method != "HEAD"))
+            expectEqual(text.contains(#""reason":"no-rule""#), method != "HEAD")
             // What a rule is for is served, on a connection that was not made before.
             let open = try gateway.ask("GET /open HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(open.status == 200)
-            #expect(origin.requests.map(\.head.startLine) == ["GET /open HTTP/1.1"])
+            expectEqual(open.status, 200)
+            expectEqual(origin.requests.map(\.head.startLine), ["GET /open HTTP/1.1"])
         }
 
         @Test func `a denied client keeps its content, and its connection without any`() throws {
@@ -71,15 +72,15 @@ extension Scenarios {
             defer { gateway.stop() }
             let client = try gateway.connect()
             try client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try client.readResponse().status == 404)
+            try expectEqual(client.readResponse().status, 404)
             try client.send("GET /b HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try client.readResponse().status == 404)
+            try expectEqual(client.readResponse().status, 404)
             try client.send(
                 "PUT /c HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
             )
             let answer = try client.readResponse()
-            #expect(answer.status == 404)
-            #expect(answer.head.all("connection") == ["close"])
+            expectEqual(answer.status, 404)
+            expectEqual(answer.head.all("connection"), ["close"])
             #expect(origin.requests.isEmpty)
         }
 
@@ -98,15 +99,15 @@ extension Scenarios {
                 "POST /no/a HTTP/1.1\r\nHost: a\r\nContent-Length: \(count + 2)\r\n\r\nab"
             )
             let answer = try client.readResponse()
-            #expect(answer.status == 404)
-            #expect(answer.head.all("connection") == [])
+            expectEqual(answer.status, 404)
+            expectEqual(answer.head.all("connection"), [])
             let hidden = "GET /open?hidden HTTP/1.1\r\nHost: a\r\n\r\n"
             let content = String(repeating: hidden, count: count / hidden.utf8.count)
             try client.send(content)
             let rest = String(repeating: "c", count: count - content.utf8.count)
             try client.send(rest + "GET /open HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try client.readResponse().status == 200)
-            #expect(bench.origin.requests.map(\.head.startLine) == ["GET /open HTTP/1.1"])
+            try expectEqual(client.readResponse().status, 200)
+            expectEqual(bench.origin.requests.map(\.head.startLine), ["GET /open HTTP/1.1"])
         }
 
         @Test(arguments: [
@@ -124,8 +125,8 @@ extension Scenarios {
             defer { client.close() }
             try client.send("POST /no/a HTTP/1.1\r\nHost: a\r\n\(rest)")
             let answer = try client.readResponse()
-            #expect(answer.status == 404)
-            #expect(answer.head.all("connection") == ["close"])
+            expectEqual(answer.status, 404)
+            expectEqual(answer.head.all("connection"), ["close"])
             #expect(try client.endsSilently())
         }
 
@@ -135,7 +136,7 @@ extension Scenarios {
             let client = try bench.connect()
             defer { client.close() }
             try client.send("POST /no/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab")
-            #expect(try client.readResponse().status == 404)
+            try expectEqual(client.readResponse().status, 404)
             #expect(try client.endsSilently())
         }
 
@@ -147,7 +148,7 @@ extension Scenarios {
             let gateway = try gateway(origin)
             defer { gateway.stop() }
             let answer = try gateway.ask("GET /no/%2e%2e/open HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(answer.status == 400)
+            expectEqual(answer.status, 400)
             #expect(origin.requests.isEmpty)
         }
     }

@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import LoopbackKit
 import Synchronization
 import Testing
@@ -20,8 +21,8 @@ extension Scenarios {
         private func expectLastResponses(_ clients: [Wire]) throws {
             for client in clients {
                 let response = try client.readResponse()
-                #expect(response.status == 200)
-                #expect(response.head.all("connection") == ["close"])
+                expectEqual(response.status, 200)
+                expectEqual(response.head.all("connection"), ["close"])
                 client.close()
             }
         }
@@ -41,7 +42,7 @@ extension Scenarios {
             let clients = try (0..<72).map { _ in try gateway.connect() }
             for client in clients {
                 try client.send(Self.get)
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
                 try client.send(Self.slow)
             }
             #expect(waitForSlow(clients.count, at: origin))
@@ -49,12 +50,12 @@ extension Scenarios {
             for _ in clients { gate.open() }
             for client in clients {
                 let response = try client.readResponse()
-                #expect(response.text == "ok")
-                #expect(response.head.all("connection") == ["close"])
+                expectEqual(response.text, "ok")
+                expectEqual(response.head.all("connection"), ["close"])
                 #expect(try client.endsSilently())
                 client.close()
             }
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         @Test func `a request that crosses with the beginning of the drain is served`() throws {
@@ -68,7 +69,7 @@ extension Scenarios {
             let clients = try (0..<72).map { _ in try gateway.connect() }
             for client in clients {
                 try client.send(Self.get)
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
             }
             try door.shut()
             beginDrain(gateway)
@@ -76,7 +77,7 @@ extension Scenarios {
             door.open()
             try expectLastResponses(clients)
             door.remove()
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         @Test func `a client that was not told yet may send one more request, and is told then`()
@@ -102,7 +103,7 @@ extension Scenarios {
             while client.inbox.count < 40 { try client.receive() }
             beginDrain(gateway)
             // Answered by the gateway itself.
-            #expect(try idle.readOwn().all("connection") == ["close"])
+            try expectEqual(idle.readOwn().all("connection"), ["close"])
             gate.open()
             let response = try client.readResponse()
             #expect(response.text == "slow" && !response.head.has("connection"))
@@ -110,7 +111,7 @@ extension Scenarios {
             let last = try client.readResponse()
             #expect(last.text == "ok" && last.head.all("connection") == ["close"])
             for client in [client, idle] { client.close() }
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         @Test func `clients that wait to be accepted are served before the listener closes`() throws
@@ -130,7 +131,7 @@ extension Scenarios {
             door.open()
             try expectLastResponses(clients)
             door.remove()
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         /// Its end can't be told from that of a client that waits for the response. The time to
@@ -160,9 +161,9 @@ extension Scenarios {
             #expect(origin.wait { $0.count { $0.isOpen } == 1 })
             // Whoever is still there is waited for.
             gate.open()
-            #expect(try other.readResponse().text == "ok")
+            try expectEqual(other.readResponse().text, "ok")
             other.close()
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         /// Its end does not tell whether it has gone, but what it takes does.
@@ -194,7 +195,7 @@ extension Scenarios {
             let response = try client.readResponse()
             #expect(response.text.allSatisfy { $0 == "x" })
             client.close()
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         @Test func `an idle client that says nothing is closed after a short while`() throws {
@@ -206,10 +207,10 @@ extension Scenarios {
             )
             let client = try gateway.connect()
             try client.send(Self.get)
-            #expect(try client.readResponse().status == 200)
+            try expectEqual(client.readResponse().status, 200)
             gateway.beginStop()
             #expect(try client.endsSilently())
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -22,7 +23,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.get)
-            #expect(try client.readResponse().status == 504)
+            try expectEqual(client.readResponse().status, 504)
             #expect(bench.origin.wait { !$0[0].isOpen })
         }
 
@@ -36,7 +37,7 @@ extension Scenarios {
                 try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
                 #expect(!client.isReadable(within: 700))
                 try client.send("world")
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
             }
         }
 
@@ -68,9 +69,9 @@ extension Scenarios {
             }
             // No answer is due to the last one yet.
             let isEarly = clients.last?.isReadable(within: 700)
-            #expect(isEarly == false)
+            expectEqual(isEarly, false)
             for _ in clients { gate.open() }
-            for client in clients { #expect(try client.readResponse().status == 504) }
+            for client in clients { try expectEqual(client.readResponse().status, 504) }
             #expect(began.duration(to: .now) >= .milliseconds(500 + 700 - 50))
         }
 
@@ -81,7 +82,7 @@ extension Scenarios {
             let client = try bench.connect()
             for _ in 0..<2 {
                 try client.send(Self.get)
-                #expect(try client.readResponse().status == 502)
+                try expectEqual(client.readResponse().status, 502)
             }
         }
 
@@ -125,9 +126,9 @@ extension Scenarios {
             let client = try bench.connect()
             for _ in 0..<3 {
                 try client.send(Self.get)
-                #expect(try client.readResponse().text == "ok")
+                try expectEqual(client.readResponse().text, "ok")
             }
-            #expect(bench.origin.connections.count == 3)
+            expectEqual(bench.origin.connections.count, 3)
         }
 
         @Test(arguments: [
@@ -143,9 +144,9 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(rest)hel")
             let answer = try client.readResponse()
-            #expect(answer.status == 413)
-            #expect(answer.text == "too large")
-            #expect(answer.head.all("connection") == ["close"])
+            expectEqual(answer.status, 413)
+            expectEqual(answer.text, "too large")
+            expectEqual(answer.head.all("connection"), ["close"])
             // What still comes is read away, so that no reset destroys the answer.
             try client.send([UInt8](repeating: 0, count: 10_000))
             #expect(try client.endsSilently())
@@ -168,7 +169,7 @@ extension Scenarios {
                 } catch WireFault.reset {
                     // The gateway lingers for a bounded time only.
                 }
-                #expect(try client.readFinalResponse().status == 413)
+                try expectEqual(client.readFinalResponse().status, 413)
             }
         }
 
@@ -223,8 +224,8 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
             let answer = try client.readResponse()
-            #expect(answer.status == 408)
-            #expect(answer.head.all("connection") == ["close"])
+            expectEqual(answer.status, 408)
+            expectEqual(answer.head.all("connection"), ["close"])
             #expect(try client.endsSilently())
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             #expect(bench.origin.requests.isEmpty)

@@ -1,3 +1,4 @@
+import Expectations
 import Services
 import Testing
 
@@ -21,8 +22,8 @@ extension Scenarios {
             seen.fields = trial.fields.map { "\($0.name): \($0.value)" }
             seen.content = TrialSighting.Content([])
             let found = FrontReport(front: front).findings([(trial, "/trial")], [seen], [:])
-            #expect(found.map(\.severity) == [severity])
-            #expect(found.first?.found.hasPrefix("content: none of 40 bytes arrive") == true)
+            expectEqual(found.map(\.severity), [severity])
+            expectEqual(found.first?.found.hasPrefix("content: none of 40 bytes arrive"), true)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CLinux
+import Expectations
 import Foundation
 import HTTPWire
 import LoopbackKit
@@ -62,14 +63,14 @@ extension Scenarios {
                 return true
             }
             #expect(goesOn)
-            #expect(try client.answer(id).text == "ok")
+            try expectEqual(client.answer(id).text, "ok")
         }
 
         @Test func `TLS's end that waits for the socket comes before the connection's`() throws {
             let bench = try Bench(isSecure: true, http2: true)
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
             let waits = try Self.ask(bench.gateway) { connection in
                 connection.isWritable = false
                 connection.shutDownOutput()
@@ -103,7 +104,7 @@ extension Scenarios {
             )
             bench.gateway.server.readAgain()
             try bench.gateway.server.wait { $0.configuration.generation == 2 }
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
             let isHeld = try Self.ask(bench.gateway) { connection in
                 guard connection.client.entry == nil,
                     case .refused = connection.host.hold(.v4(0x7F00_0001), max: 1)
@@ -112,7 +113,7 @@ extension Scenarios {
             }
             #expect(isHeld)
             try client.send([7], on: id)
-            #expect(try client.answer(id).status == 200)
+            try expectEqual(client.answer(id).status, 200)
         }
     }
 }

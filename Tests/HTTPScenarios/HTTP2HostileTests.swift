@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -20,14 +21,14 @@ extension Scenarios {
                 more: "limits: { http2: { \(limits) } }\nadmin: { address: 127.0.0.1:0 }"
             )
             let good = try bench.connectHTTP2()
-            #expect(try good.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(good.ask(HTTP2Client.get()).status, 200)
             let client = try bench.connectHTTP2()
             // The answer to the gateway's SETTINGS must not come in the middle of a head.
             try client.readUntil { !client.settings.isEmpty }
             // The gateway may end the connection before all is sent.
             do { try attack(client) } catch WireFault.reset {} catch WireFault.ended {}
-            #expect(try client.lastCode() == code)
-            #expect(try good.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.lastCode(), code)
+            try expectEqual(good.ask(HTTP2Client.get()).status, 200)
             return bench
         }
 
@@ -65,7 +66,7 @@ extension Scenarios {
                     let id = try client.open(HTTP2Client.get("/", [("x", long)]))
                     try client.readUntil { client.soFar(id).isComplete || client.goAways.count > 0 }
                     if !client.goAways.isEmpty { break }
-                    #expect(client.soFar(id).status == 431)
+                    expectEqual(client.soFar(id).status, 431)
                 }
             }
             bench.stop()
@@ -83,7 +84,7 @@ extension Scenarios {
             // It has not seen the limit yet, and all comes with few reads.
             let ids = (0..<1000).map { _ in client.nextStream() }
             try client.wire.send(ids.flatMap { HTTP2Client.frame(.headers, 5, $0, block) })
-            #expect(try client.lastCode() == Self.calm)
+            try expectEqual(client.lastCode(), Self.calm)
             #expect(ids.count { client.soFar($0).reset == 7 } <= 21)
         }
 
@@ -147,7 +148,7 @@ extension Scenarios {
                 let start = block.count - 12 + place
                 try client.send(.continuation, flags: flags, on: id, [block[start]])
             }
-            #expect(try client.answer(id).status == 200)
+            try expectEqual(client.answer(id).status, 200)
         }
 
         @Test func `a head that swells when it is unpacked is refused with its connection`() throws
@@ -178,7 +179,7 @@ extension Scenarios {
             try client.readUntil { !client.settings.isEmpty }
             let block = HTTP2Client.block(HTTP2Client.get())
             try client.send(.headers, flags: 1, on: client.nextStream(), block)
-            #expect(try client.lastCode() == Self.calm)
+            try expectEqual(client.lastCode(), Self.calm)
         }
 
         @Test func `more streams than are allowed are refused, and the others served`() throws {
@@ -192,10 +193,10 @@ extension Scenarios {
             let client = try bench.connectHTTP2()
             // It has not seen the limit yet.
             let ids = try (0..<6).map { _ in try client.open(HTTP2Client.get("/slow")) }
-            #expect(try client.answer(ids[4]).reset == 7)
-            #expect(try client.answer(ids[5]).reset == 7)
+            try expectEqual(client.answer(ids[4]).reset, 7)
+            try expectEqual(client.answer(ids[5]).reset, 7)
             for _ in ids { gate.open() }
-            for id in ids[..<4] { #expect(try client.answer(id).status == 200) }
+            for id in ids[..<4] { try expectEqual(client.answer(id).status, 200) }
         }
 
         @Test func `a client that knows the limit of streams and exceeds it is not served`() throws
@@ -212,13 +213,13 @@ extension Scenarios {
             try client.readUntil { client.settings[3] == 4 }
             for _ in 0..<6 { try client.open(HTTP2Client.get("/slow")) }
             // PROTOCOL_ERROR (RFC 9113 §5.1.2).
-            #expect(try client.lastCode() == 1)
+            try expectEqual(client.lastCode(), 1)
         }
 
         @Test func `heads for streams that are over are bounded`() throws {
             let bench = try flood(limits: "other_frames: 20/m") { client in
                 let id = try client.open(HTTP2Client.get())
-                #expect(try client.answer(id).status == 200)
+                try expectEqual(client.answer(id).status, 200)
                 let block = HTTP2Client.block(HTTP2Client.get())
                 for _ in 0..<100 { try client.send(.headers, flags: 5, on: id, block) }
             }
@@ -230,9 +231,9 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connectHTTP2(settings: [(4, 0)])
             let id = try client.open(HTTP2Client.get())
-            #expect(try client.answer(id).reset == 8)
+            try expectEqual(client.answer(id).reset, 8)
             try client.send(.settings, [0, 4] + HTTP2Client.bytes(65_535))
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
         }
 
         @Test func `responses that wait for windows take bounded memory`() throws {
@@ -342,11 +343,11 @@ extension Scenarios {
             for (note, fields, outcome) in Self.malformed {
                 let answer = try client.ask(fields)
                 let got = answer.status == 0 ? answer.reset : UInt32(answer.status)
-                #expect(got == outcome, "\(note)")
+                expectEqual(got, outcome, "\(note)")
             }
             #expect(bench.origin.requests.isEmpty)
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
-            #expect(bench.origin.requests.count == 1)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
+            expectEqual(bench.origin.requests.count, 1)
         }
 
         @Test(arguments: [("5", "abc", true), ("5", "abcdefg", true), ("3", "abc", false)])
@@ -360,9 +361,9 @@ extension Scenarios {
             let client = try bench.connectHTTP2()
             let fields = HTTP2Client.post("/", [("content-length", length)])
             let answer = try client.ask(fields, Array(content.utf8))
-            #expect(answer.reset == (isRefused ? 1 : nil))
+            expectEqual(answer.reset, isRefused ? 1 : nil)
             #expect(bench.origin.settles())
-            #expect(bench.origin.requests.count == (isRefused ? 0 : 1))
+            expectEqual(bench.origin.requests.count, isRefused ? 0 : 1)
         }
 
         @Test func `what can't be frames ends the connection`() throws {

@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Foundation
 import LoopbackKit
 import Synchronization
@@ -47,7 +48,7 @@ extension Scenarios {
             slow.opensWindows = true
             try slow.openWindow(id, by: 60_000)
             let answer = try slow.answer(id)
-            #expect(answer.content == Array(repeating: 7, count: 60_000))
+            expectEqual(answer.content, Array(repeating: 7, count: 60_000))
         }
 
         /// As servers do that have too many connections.
@@ -60,7 +61,7 @@ extension Scenarios {
             }
             defer { place.stop() }
             let answer = try place.connect().ask(HTTP2Client.get())
-            #expect(answer.status == 502)
+            expectEqual(answer.status, 502)
             #expect(answer.text.contains("origin-unreachable"))
             // That of the request, and a trial or two: there is one a second.
             #expect(place.origin.connections.count <= 3)
@@ -92,9 +93,9 @@ extension Scenarios {
                 #expect(!idle.isReadable(within: 300))
                 try slow.openWindow(id, by: 10)
             }
-            #expect(try place.connect().ask(HTTP2Client.get()).text == "ok")
-            #expect(pings.withLock { $0 } == 0)
-            #expect(place.origin.connections.count == 1)
+            try expectEqual(place.connect().ask(HTTP2Client.get()).text, "ok")
+            expectEqual(pings.withLock { $0 }, 0)
+            expectEqual(place.origin.connections.count, 1)
         }
 
         /// The upload finds its stream reset, and reads what the server has sent beside it.
@@ -128,7 +129,7 @@ extension Scenarios {
             try upload.readUntil { upload.soFar(id).content.count == 10 }
             let other = try place.connect()
             // The reset was sent before this answer.
-            #expect(try other.ask(HTTP2Client.get()).text == "ok")
+            try expectEqual(other.ask(HTTP2Client.get()).text, "ok")
             let late = try other.open(HTTP2Client.get("/late"))
             try arrived.pass()
             try door.shut()
@@ -137,8 +138,8 @@ extension Scenarios {
             answer.open()
             try answered.pass()
             door.open()
-            #expect(try other.answer(late).text == "late")
-            #expect(place.origin.connections.count == 1)
+            try expectEqual(other.answer(late).text, "late")
+            expectEqual(place.origin.connections.count, 1)
             door.remove()
         }
 
@@ -168,7 +169,7 @@ extension Scenarios {
             answer.open()
             #expect(place.origin.wait { $0.first?.isOpen == false })
             door.open()
-            #expect(try client.readFinalResponse(to: "POST").status == 413)
+            try expectEqual(client.readFinalResponse(to: "POST").status, 413)
             door.remove()
         }
 
@@ -203,8 +204,8 @@ extension Scenarios {
             #expect(place.origin.wait { $0.first?.isOpen == false })
             door.open()
             let response = try client.readFinalResponse(to: "POST")
-            #expect(response.status == 413)
-            #expect(response.text.utf8.count == 48_000)
+            expectEqual(response.status, 413)
+            expectEqual(response.text.utf8.count, 48_000)
             door.remove()
         }
 
@@ -220,7 +221,7 @@ extension Scenarios {
                     try server.sendHead(id, [(":status", "200")])
                     try server.send(.data, on: id, [1])
                     let reset = try server.read(id) { $0.reset != nil }
-                    #expect(reset.reset == 8)
+                    expectEqual(reset.reset, 8)
                     #expect(!reset.isComplete)
                     cancelled.open()
                 }
@@ -231,8 +232,8 @@ extension Scenarios {
             try client.readUntil { client.soFar(id).content.count == 1 }
             try client.send(.reset, on: id, HTTP2Client.bytes(8))
             try cancelled.pass()
-            #expect(try client.ask(HTTP2Client.get()).text == "ok")
-            #expect(place.origin.connections.count == 1)
+            try expectEqual(client.ask(HTTP2Client.get()).text, "ok")
+            expectEqual(place.origin.connections.count, 1)
         }
 
         /// Over HTTP/1.1 such a request is the last on its connection.
@@ -243,8 +244,8 @@ extension Scenarios {
             defer { place.stop() }
             let client = try place.connect()
             let fields = HTTP2Client.get("/", [("content-length", "1")])
-            for _ in 0..<3 { #expect(try client.ask(fields, [1]).text == "ok") }
-            #expect(place.origin.connections.count == 1)
+            for _ in 0..<3 { try expectEqual(client.ask(fields, [1]).text, "ok") }
+            expectEqual(place.origin.connections.count, 1)
         }
 
         @Test func `a connection that a request has authenticated takes no other, however it ends`()
@@ -271,7 +272,7 @@ extension Scenarios {
             try client.readUntil { client.soFar(id).content.count == 1 }
             try client.send(.reset, on: id, HTTP2Client.bytes(8))
             try cancelled.pass()
-            #expect(try client.ask(HTTP2Client.get()).text == "1")
+            try expectEqual(client.ask(HTTP2Client.get()).text, "1")
         }
     }
 }

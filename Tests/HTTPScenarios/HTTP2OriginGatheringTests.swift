@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Synchronization
 import TestSupport
@@ -24,7 +25,7 @@ extension Scenarios {
                 let server = try Server(connection)
                 for number in 0..<count {
                     guard let (_, request) = try server.nextRequest() else { return }
-                    #expect(request.path == "/\(number)")
+                    expectEqual(request.path, "/\(number)")
                 }
                 let after = connection.wire.contentSegmentsReceived
                 segments.withLock { $0 = after - before }
@@ -40,10 +41,10 @@ extension Scenarios {
                 (":method", "OPTIONS"), (":scheme", "http"), (":authority", "a.test"),
                 (":path", "/"), ("max-forwards", "0"),
             ]
-            #expect(try client.ask(fields).status == 200)
+            try expectEqual(client.ask(fields).status, 200)
             greeting.open()
             try counted.pass()
-            for id in streams { #expect(try client.answer(id).text == "ok") }
+            for id in streams { try expectEqual(client.answer(id).text, "ok") }
             return segments.withLock { $0 }
         }
 
@@ -65,13 +66,13 @@ extension Scenarios {
                 let before = connection.wire.contentSegmentsReceived
                 counted.open()
                 guard let (id, request) = try server.nextRequest() else { return }
-                #expect(connection.wire.contentSegmentsReceived - before == 1)
+                expectEqual(connection.wire.contentSegmentsReceived - before, 1)
                 try server.answer(id, content: request.text)
                 try connection.awaitEnd()
             }
             defer { place.stop() }
             let client = try place.connect()
-            #expect(try client.ask(HTTP2Client.get()).text == "ok")
+            try expectEqual(client.ask(HTTP2Client.get()).text, "ok")
             ready.open()
             try counted.pass()
             // Without a length, so that the head does not say whether content follows.
@@ -82,7 +83,7 @@ extension Scenarios {
             try client.wire.send(
                 head + HTTP2Client.frame(.data, HTTP2Client.endsStream, id, text)
             )
-            #expect(try client.answer(id).text == "hello")
+            try expectEqual(client.answer(id).text, "hello")
         }
 
         /// The segments in which a client gets four answers that an origin sends together.
@@ -106,7 +107,7 @@ extension Scenarios {
             try asked.pass()
             let before = client.wire.contentSegmentsReceived
             counted.open()
-            for id in streams { #expect(try client.answer(id).status == 200) }
+            for id in streams { try expectEqual(client.answer(id).status, 200) }
             return client.wire.contentSegmentsReceived - before
         }
 

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Testing
 
@@ -24,7 +25,7 @@ extension Scenarios {
         /// one itself.
         private static func open(_ paths: [String], _ client: HTTP2Client) throws -> [UInt32] {
             let streams = try paths.map { try client.open(HTTP2Client.get($0)) }
-            #expect(try client.ask(inside).status == 404)
+            try expectEqual(client.ask(inside).status, 404)
             return streams
         }
 
@@ -39,10 +40,10 @@ extension Scenarios {
             let lone = try HTTP2Client(try Wire(port: place.gateway.port, from: 2))
             let its = try Self.open(["/lone"], lone)
             for _ in 0..<8 { gate.open() }
-            for id in first + others { #expect(try crowd.answer(id).status == 200) }
-            #expect(try lone.answer(its[0]).text == "/lone")
+            for id in first + others { try expectEqual(crowd.answer(id).status, 200) }
+            try expectEqual(lone.answer(its[0]).text, "/lone")
             let order = place.origin.requests.map(\.target)
-            #expect(order == ["/first", "/1", "/lone", "/2", "/3", "/4", "/5", "/6"])
+            expectEqual(order, ["/first", "/1", "/lone", "/2", "/3", "/4", "/5", "/6"])
         }
 
         /// As `queue: { max: 0 }` says: none waits for a connection that is full.
@@ -54,7 +55,7 @@ extension Scenarios {
             defer { place.stop() }
             let client = try place.connect()
             for id in try Self.open(["/1", "/2", "/3"], client) {
-                #expect(try client.answer(id).status == 200)
+                try expectEqual(client.answer(id).status, 200)
             }
             let gate = Gate()
             let full = try Self.place(gate, queue)
@@ -63,9 +64,9 @@ extension Scenarios {
             let first = try Self.open(["/first"], crowd)
             #expect(full.origin.wait { $0.first?.heads.count == 1 })
             let other = try Self.open(["/1"], crowd)
-            #expect(try crowd.answer(other[0]).status == 503)
+            try expectEqual(crowd.answer(other[0]).status, 503)
             gate.open()
-            #expect(try crowd.answer(first[0]).status == 200)
+            try expectEqual(crowd.answer(first[0]).status, 200)
         }
 
         @Test func `a client that fills the line can't keep another one out`() throws {
@@ -78,10 +79,10 @@ extension Scenarios {
             let others = try Self.open(["/1", "/2", "/3"], crowd)
             let lone = try HTTP2Client(try Wire(port: place.gateway.port, from: 2))
             let its = try Self.open(["/lone"], lone)
-            #expect(try crowd.answer(others[2]).status == 503)
+            try expectEqual(crowd.answer(others[2]).status, 503)
             for _ in 0..<4 { gate.open() }
-            #expect(try lone.answer(its[0]).text == "/lone")
-            for id in first + others[..<2] { #expect(try crowd.answer(id).status == 200) }
+            try expectEqual(lone.answer(its[0]).text, "/lone")
+            for id in first + others[..<2] { try expectEqual(crowd.answer(id).status, 200) }
         }
     }
 }

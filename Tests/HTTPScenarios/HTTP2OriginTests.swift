@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -57,20 +58,20 @@ extension Scenarios {
             for _ in 0..<3 {
                 try client.send(Self.get)
                 let response = try client.readResponse()
-                #expect(response.status == 200)
-                #expect(response.text == "hello")
-                #expect(response.head.value("x-from") == "origin")
-                #expect(response.head.value("transfer-encoding") == "chunked")
+                expectEqual(response.status, 200)
+                expectEqual(response.text, "hello")
+                expectEqual(response.head.value("x-from"), "origin")
+                expectEqual(response.head.value("transfer-encoding"), "chunked")
             }
             let head = try #require(place.origin.requests.first).head
-            #expect(head.value(":path") == "/a?b=c")
-            #expect(head.value(":authority") == "a.test")
-            #expect(head.value(":scheme") == "http")
-            #expect(head.value("x-note") == "one")
-            #expect(head.value("via") == "1.1 portcullis")
+            expectEqual(head.value(":path"), "/a?b=c")
+            expectEqual(head.value(":authority"), "a.test")
+            expectEqual(head.value(":scheme"), "http")
+            expectEqual(head.value("x-note"), "one")
+            expectEqual(head.value("via"), "1.1 portcullis")
             #expect(!head.has("host"))
             #expect(!head.has("connection"))
-            #expect(place.origin.connections.count == 1)
+            expectEqual(place.origin.connections.count, 1)
         }
 
         @Test func `content goes both ways whole, whether its length is said or not`() throws {
@@ -85,14 +86,14 @@ extension Scenarios {
             let client = try place.connect()
             let length = ("content-length", "\(content.count)")
             let stated = try client.ask(HTTP2Client.post("/", [length]), content)
-            #expect(stated.content == content)
-            #expect(try client.ask(HTTP2Client.post(), content).content == content)
+            expectEqual(stated.content, content)
+            try expectEqual(client.ask(HTTP2Client.post(), content).content, content)
             let old = try place.gateway.connect()
             try old.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
             try old.send("5\r\nhello\r\n0\r\nX-Trailer: no\r\n\r\n")
-            #expect(try old.readResponse().text == "hello")
+            try expectEqual(old.readResponse().text, "hello")
             let requests = place.origin.requests
-            #expect(requests[0].head.value("content-length") == "\(content.count)")
+            expectEqual(requests[0].head.value("content-length"), "\(content.count)")
             #expect(requests.allSatisfy { !$0.head.has("transfer-encoding") })
             #expect(requests.allSatisfy { $0.trailers.isEmpty })
         }
@@ -117,11 +118,11 @@ extension Scenarios {
             gate.open()
             let client = try place.connect()
             let slow = try client.open(HTTP2Client.get("/slow"))
-            for _ in 0..<20 { #expect(try client.ask(HTTP2Client.get("/fast")).text == "ok") }
+            for _ in 0..<20 { try expectEqual(client.ask(HTTP2Client.get("/fast")).text, "ok") }
             #expect(!client.soFar(slow).isComplete)
             _ = try client.ask(HTTP2Client.get("/last"))
-            #expect(try client.answer(slow).text == "late")
-            #expect(place.origin.connections.count == 1)
+            try expectEqual(client.answer(slow).text, "late")
+            expectEqual(place.origin.connections.count, 1)
         }
 
         @Test func `trailers go to clients that accept them`() throws {
@@ -135,12 +136,12 @@ extension Scenarios {
             defer { place.stop() }
             let client = try place.connect()
             let answer = try client.ask(HTTP2Client.get("/", [("te", "trailers")]))
-            #expect(answer.trailers.map(\.name) == ["grpc-status"])
+            expectEqual(answer.trailers.map(\.name), ["grpc-status"])
             #expect(try client.ask(HTTP2Client.get()).trailers.isEmpty)
             let old = try place.gateway.connect()
             try old.send("GET / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\r\n")
-            #expect(try old.readResponse().trailers.map(\.name) == ["grpc-status"])
-            #expect(place.origin.requests.first?.head.value("te") == "trailers")
+            try expectEqual(old.readResponse().trailers.map(\.name), ["grpc-status"])
+            expectEqual(place.origin.requests.first?.head.value("te"), "trailers")
         }
 
         @Test func `interim responses pass, HEAD and 304 have no content`() throws {
@@ -160,12 +161,12 @@ extension Scenarios {
             let client = try place.gateway.connect()
             try client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
             let head = try client.readFinalResponse(to: "HEAD")
-            #expect(head.status == 200)
-            #expect(head.head.value("content-length") == "5")
+            expectEqual(head.status, 200)
+            expectEqual(head.head.value("content-length"), "5")
             try client.send(Self.get)
-            #expect(try client.readFinalResponse(to: "GET").status == 304)
+            try expectEqual(client.readFinalResponse(to: "GET").status, 304)
             let http2 = try place.connect()
-            #expect(try http2.ask(HTTP2Client.get()).interim == [103])
+            try expectEqual(http2.ask(HTTP2Client.get()).interim, [103])
         }
 
         @Test func `under TLS the origin is asked for h2`() throws {
@@ -176,8 +177,8 @@ extension Scenarios {
             let place = try Place(tls: tls, options: options)
             defer { place.stop() }
             let text = try place.gateway.ask(Self.get).text
-            #expect(text == "ok", "\(text) \(place.origin.connections)")
-            #expect(place.origin.requests.first?.head.value(":scheme") == "https")
+            expectEqual(text, "ok", "\(text) \(place.origin.connections)")
+            expectEqual(place.origin.requests.first?.head.value(":scheme"), "https")
         }
 
         @Test func `a server that does not speak HTTP/2 took no connection`() throws {
@@ -189,7 +190,7 @@ extension Scenarios {
                 let place = try Place(tls: context, options: more, script: TestOrigin.friendly)
                 defer { place.stop() }
                 let response = try place.gateway.ask(Self.get)
-                #expect(response.status == 502)
+                expectEqual(response.status, 502)
                 #expect(response.text.contains("origin-not-http2"))
             }
         }
@@ -235,7 +236,7 @@ extension Scenarios {
             let client = try place.connect()
             let streams = try (0..<20).map { try client.open(HTTP2Client.get("/\($0)")) }
             for (number, id) in streams.enumerated() {
-                #expect(try client.answer(id).text == "/\(number)")
+                try expectEqual(client.answer(id).text, "/\(number)")
             }
             #expect(place.origin.connections.count <= 2)
         }
@@ -257,7 +258,7 @@ extension Scenarios {
             // Content that streams is gone with the first attempt.
             let client = try place.connect()
             let answer = try client.ask(HTTP2Client.post("/", [("content-length", "0")]))
-            #expect(answer.text == "again")
+            expectEqual(answer.text, "again")
         }
 
         @Test func `a request that is always refused is answered 503`() throws {
@@ -267,7 +268,7 @@ extension Scenarios {
             }
             defer { place.stop() }
             let response = try place.gateway.ask(Self.get)
-            #expect(response.status == 503)
+            expectEqual(response.status, 503)
             #expect(response.text.contains("origin-refused"))
         }
 
@@ -290,8 +291,8 @@ extension Scenarios {
             let client = try place.connect()
             let older = try client.open(HTTP2Client.get("/1"))
             let newer = try client.open(HTTP2Client.get("/2"))
-            #expect(try client.answer(older).text == "first")
-            #expect(try client.answer(newer).text == "second")
+            try expectEqual(client.answer(older).text, "first")
+            try expectEqual(client.answer(newer).text, "second")
         }
 
         /// The first request is refused once, the second is reset twice, since GET is sent again,
@@ -314,10 +315,10 @@ extension Scenarios {
             }
             defer { place.stop() }
             let client = try place.connect()
-            #expect(try client.ask(HTTP2Client.get("/")).text == "ok")
-            #expect(try client.ask(HTTP2Client.get("/reset")).status == 502)
-            #expect(try client.ask(HTTP2Client.get("/last")).text == "ok")
-            #expect(try client.ask(HTTP2Client.get("/")).text == "ok")
+            try expectEqual(client.ask(HTTP2Client.get("/")).text, "ok")
+            try expectEqual(client.ask(HTTP2Client.get("/reset")).status, 502)
+            try expectEqual(client.ask(HTTP2Client.get("/last")).text, "ok")
+            try expectEqual(client.ask(HTTP2Client.get("/")).text, "ok")
             let page = try place.gateway.askOperators("/metrics").text
             for (name, value) in [
                 ("connections_total", 2), ("connections_ended_total", 1), ("streams_total", 6),
@@ -338,7 +339,7 @@ extension Scenarios {
             let client = try place.connect()
             let length = [("content-length", "1")]
             let answer = try client.ask(HTTP2Client.post("/", length), [1])
-            #expect(answer.status == 502)
+            expectEqual(answer.status, 502)
             #expect(answer.text.contains("origin-closed"))
         }
 
@@ -363,8 +364,8 @@ extension Scenarios {
             _ = try slow.open(HTTP2Client.get("/large"))
             try slow.readUntil { slow.soFar(1).content.count == 10 }
             let other = try place.connect()
-            for _ in 0..<5 { #expect(try other.ask(HTTP2Client.get()).text == "ok") }
-            #expect(place.origin.connections.count == 1)
+            for _ in 0..<5 { try expectEqual(other.ask(HTTP2Client.get()).text, "ok") }
+            expectEqual(place.origin.connections.count, 1)
         }
 
         @Test func `a slow origin stops the upload, which then goes on whole`() throws {
@@ -386,7 +387,7 @@ extension Scenarios {
             let id = try client.open(HTTP2Client.post(), ends: false)
             gate.open()
             try client.sendInTime(content, on: id)
-            #expect(try client.answer(id).text == "\(content.count)")
+            try expectEqual(client.answer(id).text, "\(content.count)")
         }
 
         /// What a malicious or broken origin sends on a stream, and how its client learns of it.
@@ -447,10 +448,10 @@ extension Scenarios {
             }
             defer { place.stop() }
             let client = try place.connect()
-            #expect(try client.ask(HTTP2Client.get("/")).text == "ok")
-            #expect(try client.ask(HTTP2Client.get("/wrong")).status == 502, "\(note)")
-            #expect(try client.ask(HTTP2Client.get("/")).text == "ok", "\(note)")
-            #expect(place.origin.connections.count == 1, "\(note)")
+            try expectEqual(client.ask(HTTP2Client.get("/")).text, "ok")
+            try expectEqual(client.ask(HTTP2Client.get("/wrong")).status, 502, "\(note)")
+            try expectEqual(client.ask(HTTP2Client.get("/")).text, "ok", "\(note)")
+            expectEqual(place.origin.connections.count, 1, "\(note)")
         }
 
         @Test func `content that is not as long as was said never looks whole`() throws {
@@ -503,9 +504,9 @@ extension Scenarios {
             }
             defer { place.stop() }
             let client = try place.connect()
-            #expect(try client.ask(HTTP2Client.get("/flood")).status == 502, "\(note)")
-            #expect(try client.ask(HTTP2Client.get("/")).text == "ok", "\(note)")
-            #expect(place.origin.connections.count == 2, "\(note)")
+            try expectEqual(client.ask(HTTP2Client.get("/flood")).status, 502, "\(note)")
+            try expectEqual(client.ask(HTTP2Client.get("/")).text, "ok", "\(note)")
+            expectEqual(place.origin.connections.count, 2, "\(note)")
         }
 
         @Test func `an origin that goes silent is pinged, and its connection given up`() throws {
@@ -523,18 +524,18 @@ extension Scenarios {
             }
             defer { place.stop() }
             let client = try place.connect()
-            #expect(try client.ask(HTTP2Client.get()).status == 504)
-            #expect(try client.ask(HTTP2Client.get()).text == "ok")
-            #expect(place.origin.connections.count == 2)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 504)
+            try expectEqual(client.ask(HTTP2Client.get()).text, "ok")
+            expectEqual(place.origin.connections.count, 2)
         }
 
         @Test func `an idle connection is kept for pool_idle, and then ends in order`() throws {
             let place = try Place(more: "timeouts: { pool_idle: 100ms }")
             defer { place.stop() }
-            #expect(try place.gateway.ask(Self.get).text == "ok")
+            try expectEqual(place.gateway.ask(Self.get).text, "ok")
             #expect(place.origin.wait { $0.first?.isOpen == false })
-            #expect(try place.gateway.ask(Self.get).text == "ok")
-            #expect(place.origin.connections.count == 2)
+            try expectEqual(place.gateway.ask(Self.get).text, "ok")
+            expectEqual(place.origin.connections.count, 2)
         }
 
         @Test func `max_connections bounds the requests at once`() throws {
@@ -563,9 +564,9 @@ extension Scenarios {
                 try client.open(HTTP2Client.get()), try client.open(HTTP2Client.get())
             )
             gate.open()
-            #expect(try client.answer(one).text == "1")
-            #expect(try client.answer(two).text == "2")
-            #expect(origin.connections.count == 1)
+            try expectEqual(client.answer(one).text, "1")
+            try expectEqual(client.answer(two).text, "2")
+            expectEqual(origin.connections.count, 1)
         }
 
         @Test func `an upgrade is a plain request there`() throws {
@@ -577,8 +578,8 @@ extension Scenarios {
                 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n
                 """
             )
-            #expect(response.status == 200)
-            #expect(place.origin.requests.first?.head.has("upgrade") == false)
+            expectEqual(response.status, 200)
+            expectEqual(place.origin.requests.first?.head.has("upgrade"), false)
         }
     }
 }

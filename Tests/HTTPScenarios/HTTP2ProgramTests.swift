@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -15,7 +16,7 @@ extension Scenarios {
         private func run(_ tool: String, _ arguments: [String]) throws -> String {
             let path = try #require(ChildProcess.tool(tool))
             let outcome = try ChildProcess.run(path, arguments)
-            #expect(outcome.status == 0, "\(outcome)")
+            expectEqual(outcome.status, 0, "\(outcome)")
             return String(decoding: outcome.output, as: UTF8.self)
         }
 
@@ -30,7 +31,7 @@ extension Scenarios {
             #expect(try run("curl", common + [url]).contains("<2 200>"))
             let content = String(repeating: "x", count: 100_000)
             #expect(try run("curl", common + ["-d", content, url]).contains("<2 200>"))
-            #expect(bench.origin.requests.last?.body.count == content.utf8.count)
+            expectEqual(bench.origin.requests.last?.body.count, content.utf8.count)
         }
 
         @Test(.enabled(if: has("nghttp"), missing("nghttp")))
@@ -39,7 +40,7 @@ extension Scenarios {
             defer { bench.stop() }
             let url = "http://127.0.0.1:\(bench.gateway.port)/a"
             _ = try run("nghttp", ["-n", "-m", "50", url])
-            #expect(bench.origin.requests.count == 50)
+            expectEqual(bench.origin.requests.count, 50)
         }
 
         @Test(.enabled(if: has("h2load"), missing("h2load")), arguments: [false, true])

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -70,7 +71,7 @@ extension Scenarios {
             }
             let good = try bench.connectHTTP2(settings: [(4, 2 << 20)])
             try good.openWindow(0, by: 2 << 20)
-            #expect(try good.ask(HTTP2Client.get()).content.count == 1 << 20)
+            try expectEqual(good.ask(HTTP2Client.get()).content.count, 1 << 20)
             #expect(try Self.unsent(bench) <= 1 << 20)
             for (client, _) in stalled {
                 try client.send(.ping, [UInt8](repeating: 0, count: 8))
@@ -88,7 +89,7 @@ extension Scenarios {
             let ids = try (0..<3).map { _ in try client.open(HTTP2Client.get()) }
             for id in ids { try client.openWindow(id, by: 2 << 20) }
             try client.openWindow(0, by: 4 << 20)
-            for id in ids { #expect(try client.answer(id).content.count == 1 << 20) }
+            for id in ids { try expectEqual(client.answer(id).content.count, 1 << 20) }
         }
 
         /// The window opens, and the origin sends more before the stream learns that all was sent.
@@ -119,8 +120,8 @@ extension Scenarios {
             gate.open()
             try sent.pass()
             door.open()
-            #expect(try client.answer(id).reset == 8)
-            #expect(client.soFar(id).text == "abcdef")
+            try expectEqual(client.answer(id).reset, 8)
+            expectEqual(client.soFar(id).text, "abcdef")
             door.remove()
         }
 
@@ -149,7 +150,7 @@ extension Scenarios {
             let left = try client.open(HTTP2Client.get())
             try client.readUntil { client.soFar(left).content.count == 3 }
             gate.open()
-            #expect(try client.answer(left).reset == 8)
+            try expectEqual(client.answer(left).reset, 8)
         }
 
         @Test func `requests at once on a connection count as connections of its address`() throws {
@@ -163,13 +164,13 @@ extension Scenarios {
             let client = try bench.connectHTTP2()
             let ids = try (0..<4).map { _ in try client.open(HTTP2Client.get("/slow")) }
             // REFUSED_STREAM (RFC 9113 §8.7).
-            #expect(try client.answer(ids[3]).reset == 7)
+            try expectEqual(client.answer(ids[3]).reset, 7)
             // Nor does the address get another connection.
             #expect(try bench.gateway.connect().endsSilently())
             for _ in ids { gate.open() }
-            for id in ids[..<3] { #expect(try client.answer(id).status == 200) }
+            for id in ids[..<3] { try expectEqual(client.answer(id).status, 200) }
             // Those that have ended count no longer.
-            for _ in 0..<8 { #expect(try client.ask(HTTP2Client.get()).status == 200) }
+            for _ in 0..<8 { try expectEqual(client.ask(HTTP2Client.get()).status, 200) }
             let text = try bench.gateway.askOperators("/metrics").text
             #expect(text.contains("portcullis_address_connections_refused_total 2\n"))
         }

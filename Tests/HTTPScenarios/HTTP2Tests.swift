@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -14,16 +15,16 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
             let answer = try client.ask(HTTP2Client.get("/a?b=c", [("x-note", "one")]))
-            #expect(answer.status == 200)
-            #expect(answer.text == "ok")
-            #expect(answer.value("content-length") == "2")
+            expectEqual(answer.status, 200)
+            expectEqual(answer.text, "ok")
+            expectEqual(answer.value("content-length"), "2")
             #expect(answer.value("date") != nil)
-            #expect(answer.value("connection") == nil)
+            expectEqual(answer.value("connection"), nil)
             let request = try #require(bench.origin.requests.first)
-            #expect(request.head.startLine == "GET /a?b=c HTTP/1.1")
-            #expect(request.head.all("host") == ["a.test"])
-            #expect(request.head.value("x-note") == "one")
-            #expect(request.head.value("via") == "2.0 portcullis")
+            expectEqual(request.head.startLine, "GET /a?b=c HTTP/1.1")
+            expectEqual(request.head.all("host"), ["a.test"])
+            expectEqual(request.head.value("x-note"), "one")
+            expectEqual(request.head.value("via"), "2.0 portcullis")
             #expect(!request.head.has("transfer-encoding"))
         }
 
@@ -34,7 +35,7 @@ extension Scenarios {
             let client = try bench.connect()
             for _ in 0..<2 {
                 try client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
             }
         }
 
@@ -43,7 +44,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(HTTP2Client.preface)
-            #expect(try client.readResponse().status == 400)
+            try expectEqual(client.readResponse().status, 400)
         }
 
         @Test func `the preface may come byte by byte`() throws {
@@ -58,7 +59,7 @@ extension Scenarios {
                 HTTP2Client.preface.dropFirst(20) + HTTP2Client.frame(.settings, 0, 0)
             )
             let head = try client.take(9)
-            #expect(head[3] == HTTP2Client.FrameType.settings.rawValue)
+            expectEqual(head[3], HTTP2Client.FrameType.settings.rawValue)
         }
 
         @Test func `requests are served at once, and none waits for a slow one`() throws {
@@ -67,10 +68,10 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
             let slow = try client.open(HTTP2Client.get("/slow"))
-            for _ in 0..<20 { #expect(try client.ask(HTTP2Client.get("/fast")).status == 200) }
+            for _ in 0..<20 { try expectEqual(client.ask(HTTP2Client.get("/fast")).status, 200) }
             #expect(!client.soFar(slow).isComplete)
             gate.open()
-            #expect(try client.answer(slow).status == 200)
+            try expectEqual(client.answer(slow).status, 200)
         }
 
         @Test func `content goes both ways whole, whether its length is said or not`() throws {
@@ -88,13 +89,13 @@ extension Scenarios {
             let content = Array(String(repeating: "abcdefgh", count: 6000).utf8)
             let length = ("content-length", "\(content.count)")
             let stated = try client.ask(HTTP2Client.post("/", [length]), content)
-            #expect(stated.status == 200)
-            #expect(stated.content == content)
+            expectEqual(stated.status, 200)
+            expectEqual(stated.content, content)
             let unstated = try client.ask(HTTP2Client.post(), content)
-            #expect(unstated.content == content)
+            expectEqual(unstated.content, content)
             let (first, second) = (bench.origin.requests[0].head, bench.origin.requests[1].head)
-            #expect(first.value("content-length") == "\(content.count)")
-            #expect(second.value("transfer-encoding") == "chunked")
+            expectEqual(first.value("content-length"), "\(content.count)")
+            expectEqual(second.value("transfer-encoding"), "chunked")
         }
 
         @Test func `an upload goes on as far as the origin takes it, and whole`() throws {
@@ -140,7 +141,7 @@ extension Scenarios {
                     gate.open()
                 }
             }
-            #expect(try client.answer(id).text == "true")
+            try expectEqual(client.answer(id).text, "true")
         }
 
         @Test func `a download waits for the client's windows, and comes whole`() throws {
@@ -164,7 +165,7 @@ extension Scenarios {
             try client.openWindow(0, by: 65_535)
             try client.openWindow(id, by: 65_535)
             let answer = try client.answer(id)
-            #expect(SHA256.digest(answer.content.span) == content.digest)
+            expectEqual(SHA256.digest(answer.content.span), content.digest)
         }
 
         @Test func `interim responses, trailers and responses without content arrive`() throws {
@@ -187,16 +188,16 @@ extension Scenarios {
             }
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
-            #expect(try client.ask(HTTP2Client.get("/early")).interim == [103])
+            try expectEqual(client.ask(HTTP2Client.get("/early")).interim, [103])
             let withTrailers = try client.ask(HTTP2Client.get("/trailers", [("te", "trailers")]))
-            #expect(withTrailers.text == "abc")
-            #expect(withTrailers.trailers.map(\.name) == ["x-sum"])
+            expectEqual(withTrailers.text, "abc")
+            expectEqual(withTrailers.trailers.map(\.name), ["x-sum"])
             #expect(try client.ask(HTTP2Client.get("/trailers")).trailers.isEmpty)
-            #expect(try client.ask(HTTP2Client.get("/none")).status == 204)
-            #expect(try client.ask(HTTP2Client.get("/same")).value("etag") == "\"a\"")
+            try expectEqual(client.ask(HTTP2Client.get("/none")).status, 204)
+            try expectEqual(client.ask(HTTP2Client.get("/same")).value("etag"), "\"a\"")
             let head = [(":method", "HEAD")] + HTTP2Client.get("/head").dropFirst()
             let answer = try client.ask(head)
-            #expect(answer.value("content-length") == "77")
+            expectEqual(answer.value("content-length"), "77")
             #expect(answer.content.isEmpty)
         }
 
@@ -211,8 +212,8 @@ extension Scenarios {
             let id = try client.open(fields, ends: false)
             try client.readUntil { client.soFar(id).interim == [100] }
             try client.send(Array("hello".utf8), on: id)
-            #expect(try client.answer(id).status == 200)
-            #expect(bench.origin.requests.first?.body == Array("hello".utf8))
+            try expectEqual(client.answer(id).status, 200)
+            expectEqual(bench.origin.requests.first?.body, Array("hello".utf8))
         }
 
         @Test
@@ -229,9 +230,9 @@ extension Scenarios {
             let id = try client.open(HTTP2Client.post(), ends: false)
             try client.send(Array("some".utf8), on: id, ends: false)
             let answer = try client.answer(id)
-            #expect(answer.status == 413)
+            expectEqual(answer.status, 413)
             try client.readUntil { client.soFar(id).reset != nil }
-            #expect(client.soFar(id).reset == 0)
+            expectEqual(client.soFar(id).reset, 0)
             #expect(try client.ask(HTTP2Client.get()).status != 0)
         }
 
@@ -251,9 +252,9 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
             let broken = try client.ask(HTTP2Client.get("/broken"))
-            #expect(broken.reset == 2)
+            expectEqual(broken.reset, 2)
             #expect(!broken.isComplete)
-            #expect(try client.ask(HTTP2Client.get("/")).text == "ok")
+            try expectEqual(client.ask(HTTP2Client.get("/")).text, "ok")
         }
 
         @Test func `a request that its client gives up never looks complete to the origin`() throws
@@ -267,7 +268,7 @@ extension Scenarios {
             try client.send(.reset, on: id, HTTP2Client.bytes(8))
             #expect(bench.origin.wait { $0.contains { !$0.isOpen } })
             #expect(bench.origin.requests.isEmpty)
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
         }
 
         @Test func `cookies become one field, and host and authority are one`() throws {
@@ -275,10 +276,10 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
             let fields = [("cookie", "a=1"), ("host", "A.test"), ("cookie", "b=2")]
-            #expect(try client.ask(HTTP2Client.get("/", fields)).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get("/", fields)).status, 200)
             let request = try #require(bench.origin.requests.first)
-            #expect(request.head.all("cookie") == ["a=1; b=2"])
-            #expect(request.head.all("host") == ["a.test"])
+            expectEqual(request.head.all("cookie"), ["a=1; b=2"])
+            expectEqual(request.head.all("host"), ["a.test"])
         }
 
         @Test func `the gateway's end is said twice, and what is under way ends well`() throws {
@@ -292,12 +293,12 @@ extension Scenarios {
             try client.readUntil { client.goAways.count == 1 }
             #expect(client.goAways[0] == (last: 0x7FFF_FFFF, code: 0))
             // On its way when the client was told.
-            #expect(try client.ask(HTTP2Client.get("/late")).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get("/late")).status, 200)
             try client.readUntil { client.goAways.count == 2 }
             #expect(client.goAways[1] == (last: slow + 2, code: 0))
             gate.open()
-            #expect(try client.answer(slow).status == 200)
-            #expect(try client.lastCode() == 0)
+            try expectEqual(client.answer(slow).status, 200)
+            try expectEqual(client.lastCode(), 0)
         }
 
         /// Both come while the event loop stands, the response first.
@@ -325,7 +326,7 @@ extension Scenarios {
             client.wire.finishSending()
             try client.wire.awaitTaken()
             door.open()
-            #expect(try client.answer(id).text == "ok")
+            try expectEqual(client.answer(id).text, "ok")
             door.remove()
         }
 
@@ -333,8 +334,8 @@ extension Scenarios {
             let bench = try Bench(http2: true, more: "timeouts: { idle: 100ms }")
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
-            #expect(try client.lastCode() == 0)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
+            try expectEqual(client.lastCode(), 0)
         }
 
         @Test func `the log and the metrics say what a client speaks`() throws {
@@ -348,7 +349,7 @@ extension Scenarios {
                 log: "{ access: \(folder)/access.log }"
             )
             let client = try HTTP2Client(try gateway.connect())
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
             _ = try gateway.ask("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
             gateway.stop()
             _ = gateway.exitStatus()

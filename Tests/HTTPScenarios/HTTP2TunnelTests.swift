@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Synchronization
 import Testing
@@ -38,14 +39,14 @@ extension Scenarios {
             let id = try client.open(Self.handshake(), ends: false)
             try client.readUntil { client.soFar(id).status != 0 }
             let answer = client.soFar(id)
-            #expect(answer.status == 200)
-            #expect(answer.value("sec-websocket-protocol") == "chat")
-            #expect(answer.value("sec-websocket-accept") == nil)
-            #expect(answer.value("upgrade") == nil)
+            expectEqual(answer.status, 200)
+            expectEqual(answer.value("sec-websocket-protocol"), "chat")
+            expectEqual(answer.value("sec-websocket-accept"), nil)
+            expectEqual(answer.value("upgrade"), nil)
             let request = try #require(bench.origin.requests.first)
-            #expect(request.head.startLine == "GET /socket HTTP/1.1")
-            #expect(request.head.all("upgrade") == ["websocket"])
-            #expect(request.head.all("connection") == ["upgrade"])
+            expectEqual(request.head.startLine, "GET /socket HTTP/1.1")
+            expectEqual(request.head.all("upgrade"), ["websocket"])
+            expectEqual(request.head.all("connection"), ["upgrade"])
             let keys = request.head.all("sec-websocket-key")
             #expect(keys.count == 1 && keys[0].utf8.count == 24)
             var expected = Array("first".utf8)
@@ -55,11 +56,11 @@ extension Scenarios {
                 expected += message
                 try client.readUntil { client.soFar(id).content.count == expected.count }
             }
-            #expect(client.soFar(id).content == expected)
+            expectEqual(client.soFar(id).content, expected)
             // Another request is served beside it.
             try client.send(.data, flags: HTTP2Client.endsStream, on: id)
             #expect(try client.answer(id).isComplete)
-            #expect(client.soFar(id).reset == nil)
+            expectEqual(client.soFar(id).reset, nil)
         }
 
         @Test func `what comes with a client's end reaches an origin that ended first`() throws {
@@ -119,7 +120,7 @@ extension Scenarios {
             try client.readUntil { client.pongs == 1 }
             read.open()
             try done.pass()
-            #expect(received.withLock { $0 } == count)
+            expectEqual(received.withLock { $0 }, count)
         }
 
         @Test func `an origin that does not switch is no tunnel`() throws {
@@ -129,8 +130,8 @@ extension Scenarios {
             try client.readUntil { client.settings[8] == 1 }
             let id = try client.open(Self.handshake(), ends: false)
             // A 2xx would say that a tunnel stands.
-            #expect(try client.answer(id).status == 502)
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.answer(id).status, 502)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
         }
 
         @Test func `CONNECT to another protocol reaches no origin`() throws {
@@ -139,7 +140,7 @@ extension Scenarios {
             let client = try bench.connectHTTP2()
             try client.readUntil { client.settings[8] == 1 }
             let id = try client.open(Self.handshake("connect-udp"), ends: false)
-            #expect(try client.answer(id).status == 501)
+            try expectEqual(client.answer(id).status, 501)
             #expect(bench.origin.requests.isEmpty)
         }
 
@@ -184,8 +185,8 @@ extension Scenarios {
             let client = try bench.connectHTTP2()
             try client.readUntil { client.settings[8] == 1 }
             let id = try client.open(Self.handshake(), ends: false)
-            #expect(try client.answer(id).reset == 8)
-            #expect(try client.ask(HTTP2Client.get()).status == 200)
+            try expectEqual(client.answer(id).reset, 8)
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
         }
     }
 }

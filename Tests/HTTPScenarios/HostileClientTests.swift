@@ -1,3 +1,4 @@
+import Expectations
 import Glibc
 import LoopbackKit
 import Testing
@@ -43,7 +44,7 @@ extension Scenarios {
             }
             #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
             #expect(bench.origin.connections.isEmpty)
-            #expect(try bench.gateway.ask(Self.get).status == 200)
+            try expectEqual(bench.gateway.ask(Self.get).status, 200)
         }
 
         @Test(arguments: ["A: b\r\n", "A:\r\n", "Content-Type: \r\n"])
@@ -53,7 +54,7 @@ extension Scenarios {
             let start = Array("GET / HTTP/1.1\r\nHost: a\r\n".utf8)
             let lines = Array(String(repeating: line, count: 1_000).utf8)
             let client = try bench.connect()
-            #expect(try answer(to: start + lines + Array("\r\n".utf8), client) == 431)
+            try expectEqual(answer(to: start + lines + Array("\r\n".utf8), client), 431)
             #expect(bench.origin.connections.isEmpty)
         }
 
@@ -64,7 +65,7 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send(Self.upload)
             let flood = Array(String(repeating: chunk, count: 10_000).utf8)
-            #expect(try answer(to: flood, client) == 400)
+            try expectEqual(answer(to: flood, client), 400)
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             #expect(bench.origin.requests.isEmpty, "the origin never saw a whole request")
         }
@@ -93,7 +94,7 @@ extension Scenarios {
             let grown = try growth {
                 let client = try bench.connect()
                 try client.send(Array(Self.upload.utf8) + chunks + Array("0\r\n\r\n".utf8))
-                #expect(try client.readFinalResponse().text == "\(count)")
+                try expectEqual(client.readFinalResponse().text, "\(count)")
             }
             #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
         }
@@ -122,7 +123,7 @@ extension Scenarios {
                 } catch WireFault.reset {
                     // Cut off while it sent.
                 }
-                #expect(try bench.gateway.ask(Self.get).status == 200)
+                try expectEqual(bench.gateway.ask(Self.get).status, 200)
             }
             #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
             // It took nothing, so it is cut off: the origin is asked for the rest no more.
@@ -143,12 +144,12 @@ extension Scenarios {
             let clients = try (0..<count).map { _ in try bench.connect() }
             // A beginning of a head each, so that all were accepted and hold something.
             for client in clients { try client.send("GET / HTTP/1.1\r\n") }
-            for _ in 0..<20 { #expect(try bench.gateway.ask(Self.get).status == 200) }
+            for _ in 0..<20 { try expectEqual(bench.gateway.ask(Self.get).status, 200) }
             let each = (ResidentMemory.bytes - before) / count
             #expect(each < 16 << 10, "\(each) bytes a connection, with the client's own")
             for client in clients.suffix(20) {
                 try client.send("Host: a\r\n\r\n")
-                #expect(try client.readResponse().status == 200)
+                try expectEqual(client.readResponse().status, 200)
             }
         }
 
@@ -157,9 +158,9 @@ extension Scenarios {
             defer { bench.stop() }
             let clients = try (0..<1_000).map { _ in try bench.connect() }
             for client in clients { try client.send("GET / HTTP/1.1\r\nX: ") }
-            #expect(try bench.gateway.ask(Self.get).status == 200)
-            for client in clients { #expect(try client.readFinalResponse().status == 408) }
-            #expect(bench.origin.connections.count == 1)
+            try expectEqual(bench.gateway.ask(Self.get).status, 200)
+            for client in clients { try expectEqual(client.readFinalResponse().status, 408) }
+            expectEqual(bench.origin.connections.count, 1)
         }
 
         @Test func `a client that takes its response below the minimum rate is cut off`() throws {
@@ -206,7 +207,7 @@ extension Scenarios {
                 #expect(!silent.isReadable(within: 40))
             }
             _ = try client.readHead()
-            #expect(try client.digest(of: content.count) == content.digest)
+            try expectEqual(client.digest(of: content.count), content.digest)
         }
 
         @Test func `for a client that does not read the kernel holds little`() throws {
@@ -237,7 +238,7 @@ extension Scenarios {
             #expect(queue > 0)
             // What was held back comes when the client reads.
             _ = try client.readHead()
-            #expect(try client.digest(of: content.count) == content.digest)
+            try expectEqual(client.digest(of: content.count), content.digest)
         }
 
         /// A new key costs the client 27 bytes, and the gateway as many (RFC 8446 §4.6.3).

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Testing
 
@@ -28,23 +29,23 @@ extension Scenarios {
             defer { bench.origin.stop() }
             let known = try bench.connect()
             try known.send(Self.get)
-            #expect(try known.readResponse().status == 200)
-            #expect(try bench.gateway.askOperators("/readyz").status == 200)
+            try expectEqual(known.readResponse().status, 200)
+            try expectEqual(bench.gateway.askOperators("/readyz").status, 200)
             bench.gateway.beginStop()
             let readiness = try bench.gateway.askOperators("/readyz")
-            #expect(readiness.status == 503)
+            expectEqual(readiness.status, 503)
             #expect(readiness.text.contains("draining"))
             for client in [known, try bench.connect(), try bench.connect()] {
                 try client.send(Self.get + Self.get)
                 for _ in 0..<2 {
                     let response = try client.readResponse()
-                    #expect(response.status == 200)
+                    expectEqual(response.status, 200)
                     #expect(!response.head.has("connection"))
                 }
             }
             // A second signal is in a hurry.
             bench.gateway.beginStop()
-            #expect(bench.gateway.exitStatus() == 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
             #expect(try known.endsSilently())
         }
 
@@ -60,21 +61,21 @@ extension Scenarios {
             let slow = try client.open(HTTP2Client.get("/slow"))
             #expect(bench.origin.wait { $0.contains { $0.heads.count == 1 } })
             bench.gateway.beginStop()
-            #expect(try bench.gateway.askOperators("/readyz").status == 503)
+            try expectEqual(bench.gateway.askOperators("/readyz").status, 503)
             // Known clients are served, and new ones, and none is sent away.
             let another = try bench.connectHTTP2()
             for client in [client, another] {
-                #expect(try client.ask(HTTP2Client.get()).status == 200)
+                try expectEqual(client.ask(HTTP2Client.get()).status, 200)
                 #expect(client.goAways.isEmpty)
             }
             try client.readUntil { client.goAways.count == 2 }
-            #expect(client.goAways.map(\.code) == [0, 0])
-            #expect(client.goAways[1].last == slow + 2)
+            expectEqual(client.goAways.map(\.code), [0, 0])
+            expectEqual(client.goAways[1].last, slow + 2)
             #expect(!client.soFar(slow).isComplete)
             gate.open()
-            #expect(try client.answer(slow).status == 200)
-            #expect(try client.lastCode() == 0)
-            #expect(bench.gateway.exitStatus() == 0)
+            try expectEqual(client.answer(slow).status, 200)
+            try expectEqual(client.lastCode(), 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
         }
 
         @Test func `a lame duck drains when its time is over`() throws {
@@ -82,7 +83,7 @@ extension Scenarios {
             defer { bench.origin.stop() }
             let client = try bench.connect()
             bench.gateway.beginStop()
-            #expect(bench.gateway.exitStatus() == 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
             #expect(try client.endsSilently())
         }
     }

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Foundation
 import Gateway
 import Glibc
@@ -28,11 +29,11 @@ extension Scenarios {
             }
             for _ in 0..<3 {
                 for client in clients { try client.send(Self.get) }
-                for client in clients { #expect(try client.readResponse().status == 200) }
+                for client in clients { try expectEqual(client.readResponse().status, 200) }
             }
             gateway.beginStop()
             for client in clients { #expect(try client.endsSilently()) }
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         @Test(arguments: ["clients", "operators"])
@@ -61,7 +62,7 @@ extension Scenarios {
             #expect(what.hasPrefix("can't listen on \(taken): address in use by "))
             #expect(what.hasSuffix("(process \(getpid()))"))
             // All clients are still the first one's, on both of its event loops.
-            for _ in 0..<20 { #expect(try first.ask(Self.get).status == 200) }
+            for _ in 0..<20 { try expectEqual(first.ask(Self.get).status, 200) }
         }
 
         @Test func `Unix sockets serve on both sides`() throws {
@@ -78,16 +79,16 @@ extension Scenarios {
             let client = try Wire(path: listening)
             for _ in 0..<3 {
                 try client.send(Self.get)
-                #expect(try client.readResponse().text == "ok")
+                try expectEqual(client.readResponse().text, "ok")
             }
             let content = [UInt8](repeating: 9, count: 3 << 20)
             let length = "Content-Length: \(content.count)\r\n"
             try client.send("POST / HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
             try client.send(content)
-            #expect(try client.readResponse().text == "ok")
-            #expect(origin.connections.count == 1)
-            #expect(origin.requests.last?.body == content)
-            #expect(origin.requests.last?.head.all("x-forwarded-for") == ["127.0.0.1"])
+            try expectEqual(client.readResponse().text, "ok")
+            expectEqual(origin.connections.count, 1)
+            expectEqual(origin.requests.last?.body, content)
+            expectEqual(origin.requests.last?.head.all("x-forwarded-for"), ["127.0.0.1"])
         }
 
         @Test func `an origin that ends its Unix socket behind the response is heard out`() throws {
@@ -102,7 +103,7 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try TestGateway(origin)
             defer { gateway.stop() }
-            for _ in 0..<3 { #expect(try gateway.ask(Self.get).body == content) }
+            for _ in 0..<3 { try expectEqual(gateway.ask(Self.get).body, content) }
         }
 
         @Test func `TLS serves requests, large content and the end`() throws {
@@ -110,18 +111,18 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.get + Self.get)
-            for _ in 0..<2 { #expect(try client.readResponse().text == "ok") }
+            for _ in 0..<2 { try expectEqual(client.readResponse().text, "ok") }
             let content = [UInt8](repeating: 9, count: 5 << 20)
             try client.send(
                 "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
                     + "Content-Length: \(content.count)\r\n\r\n"
             )
             try client.send(content)
-            #expect(try client.readResponse().text == "ok")
+            try expectEqual(client.readResponse().text, "ok")
             // An orderly end; anything else would be a fault.
             #expect(try client.readToEnd().isEmpty)
-            #expect(bench.origin.requests.last?.body == content)
-            #expect(bench.origin.requests.last?.head.all("x-forwarded-proto") == ["https"])
+            expectEqual(bench.origin.requests.last?.body, content)
+            expectEqual(bench.origin.requests.last?.head.all("x-forwarded-proto"), ["https"])
         }
 
         @Test func `a response that is cut short has no orderly end under TLS`() throws {
@@ -146,8 +147,8 @@ extension Scenarios {
             #expect(answer.count < 16)
             let client = try bench.connect()
             try client.send(Self.get)
-            #expect(try client.readResponse().status == 200)
-            #expect(bench.origin.requests.count == 1)
+            try expectEqual(client.readResponse().status, 200)
+            expectEqual(bench.origin.requests.count, 1)
         }
 
         @Test func `a tunnel works under TLS`() throws {
@@ -181,8 +182,8 @@ extension Scenarios {
                     "-T", file, "https://127.0.0.1:\(bench.gateway.port)/echo",
                 ]
             )
-            #expect(outcome.status == 0)
-            #expect(outcome.output == content)
+            expectEqual(outcome.status, 0)
+            expectEqual(outcome.output, content)
         }
     }
 }

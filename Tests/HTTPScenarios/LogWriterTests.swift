@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Glibc
 import Synchronization
@@ -34,17 +35,17 @@ extension Scenarios {
             let writer = LogWriter(descriptor: output, pendingMax: 100_000, losses: losses)
             let line = [UInt8](repeating: UInt8(ascii: "x"), count: 999) + [UInt8(ascii: "\n")]
             for _ in 0..<400 { writer.write(line) }
-            #expect(losses.count == 300)
-            #expect(notices.all.withLock { $0 } == [.began])
+            expectEqual(losses.count, 300)
+            expectEqual(notices.all.withLock { $0 }, [.began])
             // A reader that takes nothing keeps nobody at the end.
             writer.drain(until: .now() + .milliseconds(10))
 
             let expected = filled + 100 * line.count
             var read = 0
             while read < expected { read += pipe.fileHandleForReading.availableData.count }
-            #expect(read == expected)
+            expectEqual(read, expected)
             writer.drain(until: .now() + .seconds(60))
-            #expect(notices.all.withLock { $0 } == [.began, .ended(lines: losses.count)])
+            expectEqual(notices.all.withLock { $0 }, [.began, .ended(lines: losses.count)])
         }
 
         @Test func `lines that a loop has dropped count with those of the writer`() {
@@ -54,22 +55,22 @@ extension Scenarios {
             let writer = LogWriter(descriptor: -1, pendingMax: 0, losses: losses)
             writer.write([], dropped: 3)
             writer.write(Array("beyond the limit\n".utf8), dropped: 2)
-            #expect(losses.count == 6)
-            #expect(notices.all.withLock { $0 } == [.began])
+            expectEqual(losses.count, 6)
+            expectEqual(notices.all.withLock { $0 }, [.began])
         }
 
         @Test func `losses that come and go are told of once in ten seconds`() {
             var report = LossReport()
             let second: UInt64 = 1_000_000_000
-            #expect(report.wrote(now: 0) == .none)
-            #expect(report.lost(2, now: second) == .began)
-            #expect(report.lost(3, now: second) == .none)
-            #expect(report.wrote(now: 2 * second) == .ended(lines: 5))
-            #expect(report.lost(1, now: 3 * second) == .none)
-            #expect(report.wrote(now: 4 * second) == .none)
-            #expect(report.lost(1, now: 11 * second) == .none)
-            #expect(report.wrote(now: 12 * second) == .ended(lines: 2))
-            #expect(report.lost(1, now: 22 * second) == .began)
+            expectEqual(report.wrote(now: 0), .none)
+            expectEqual(report.lost(2, now: second), .began)
+            expectEqual(report.lost(3, now: second), .none)
+            expectEqual(report.wrote(now: 2 * second), .ended(lines: 5))
+            expectEqual(report.lost(1, now: 3 * second), .none)
+            expectEqual(report.wrote(now: 4 * second), .none)
+            expectEqual(report.lost(1, now: 11 * second), .none)
+            expectEqual(report.wrote(now: 12 * second), .ended(lines: 2))
+            expectEqual(report.lost(1, now: 22 * second), .began)
         }
     }
 }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import EventLoops
+import Expectations
 import Foundation
 import LoopbackKit
 import Services
@@ -59,16 +60,16 @@ extension Scenarios {
             }
             defer { gateway.stop() }
             let refused = try gateway.ask(Self.get)
-            #expect(refused.status == 502)
+            expectEqual(refused.status, 502)
             #expect(refused.text.contains("origin-unreachable"))
-            #expect(try unknownServers(gateway.server) == [name])
+            try expectEqual(unknownServers(gateway.server), [name])
             resolver.answer.withLock { $0 = ["127.0.0.1"] }
             try Self.poll { try unknownServers(gateway.server).isEmpty }
-            #expect(try gateway.ask(Self.get).status == 200)
+            try expectEqual(gateway.ask(Self.get).status, 200)
             // What has an address keeps it when the resolver fails.
             resolver.answer.withLock { $0 = [] }
-            #expect(try unknownServers(gateway.server) == [])
-            #expect(try gateway.ask(Self.get).status == 200)
+            try expectEqual(unknownServers(gateway.server), [])
+            try expectEqual(gateway.ask(Self.get).status, 200)
         }
 
         /// Found as: a name that got one more address closed the idle connections to the others.
@@ -84,7 +85,7 @@ extension Scenarios {
                 lookUpPace: Self.quickly
             ) { resolver.lookUp($0, $1) }
             defer { gateway.stop() }
-            #expect(try gateway.ask(Self.get).status == 200)
+            try expectEqual(gateway.ask(Self.get).status, 200)
             resolver.answer.withLock { $0 = ["127.0.0.1", "127.0.0.2"] }
             func addresses() throws -> Int {
                 let client = try Wire(port: gateway.adminPort)
@@ -92,10 +93,10 @@ extension Scenarios {
                 return try client.readFinalResponse().text.split(separator: "\n").count
             }
             try Self.poll { try addresses() == 2 }
-            #expect(try addresses() == 2)
+            try expectEqual(addresses(), 2)
             // The first turn is that of the first address.
-            #expect(try gateway.ask(Self.get).status == 200)
-            #expect(origin.connections.count == 1)
+            try expectEqual(gateway.ask(Self.get).status, 200)
+            expectEqual(origin.connections.count, 1)
         }
 
         private func configuration(_ servers: String) throws -> GatewayConfiguration {
@@ -115,8 +116,11 @@ extension Scenarios {
                 try #require(SocketAddress(ip: "127.0.0.2", port: 80))
             )
             var registry = ServerRegistry(configuration, Resolver { _, _ in [] })
-            #expect(registry.unknown(configuration) == ["a.test:80"])
-            #expect(registry.problems(configuration).map(\.keyPath) == ["origins.shop.servers[0]"])
+            expectEqual(registry.unknown(configuration), ["a.test:80"])
+            expectEqual(
+                registry.problems(configuration).map(\.keyPath),
+                ["origins.shop.servers[0]"]
+            )
             let steps: [(Resolver.Finding, [ServerRegistry.Change.Kind], count: Int)] = [
                 (.none, [], 0), (.addresses([one]), [.found], 1),
                 // Resolvers turn the order; that is no move.
@@ -124,8 +128,8 @@ extension Scenarios {
                 (.noAnswer, [.lost], 2), (.none, [], 2), (.addresses([two]), [.moved], 1),
             ]
             for (finding, kinds, count) in steps {
-                #expect(registry.take([server: finding]).map(\.kind) == kinds)
-                #expect((registry.addresses[server] ?? []).count == count)
+                expectEqual(registry.take([server: finding]).map(\.kind), kinds)
+                expectEqual((registry.addresses[server] ?? []).count, count)
             }
             #expect(registry.problems(configuration).isEmpty)
             // A reload knows what was known before it.
@@ -134,14 +138,14 @@ extension Scenarios {
                 Resolver { _, _ in [] },
                 knowing: registry.addresses
             )
-            #expect(next.unknown(configuration) == [])
+            expectEqual(next.unknown(configuration), [])
         }
 
         @Test func `failed look-ups come ever later, and start anew after a good one`() {
             var pace = LookUpPace()
             (pace.first, pace.longest) = (.seconds(1), .seconds(3))
             let pauses = [false, false, false, true, false].map { pace.next(isComplete: $0) }
-            #expect(pauses == [1, 2, 3, 3, 1].map(Duration.seconds))
+            expectEqual(pauses, [1, 2, 3, 3, 1].map(Duration.seconds))
         }
     }
 }

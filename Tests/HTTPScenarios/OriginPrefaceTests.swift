@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import LoopbackKit
 import Proxy
@@ -34,7 +35,7 @@ extension Scenarios {
         private static func ask(_ client: Wire, _ request: String = get) throws -> String {
             try client.send(request)
             let response = try client.readResponse()
-            #expect(response.status == 200)
+            expectEqual(response.status, 200)
             return response.text
         }
 
@@ -48,14 +49,14 @@ extension Scenarios {
             let clients = try [UInt8](1...4).map { ($0, try Wire(port: gateway.port, from: $0)) }
             for _ in 0..<3 {
                 for (host, client) in clients {
-                    #expect(try Self.ask(client) == "127.0.0.\(host):\(client.localPort)")
+                    try expectEqual(Self.ask(client), "127.0.0.\(host):\(client.localPort)")
                 }
             }
             // One each, although others were idle: another port is another client.
-            #expect(origin.connections.count == clients.count)
+            expectEqual(origin.connections.count, clients.count)
             let again = try Wire(port: gateway.port, from: 1)
-            #expect(try Self.ask(again) == "127.0.0.1:\(again.localPort)")
-            #expect(origin.connections.count == clients.count + 1)
+            try expectEqual(Self.ask(again), "127.0.0.1:\(again.localPort)")
+            expectEqual(origin.connections.count, clients.count + 1)
         }
 
         @Test func `a full pool makes room for the connection of another client`() throws {
@@ -67,7 +68,7 @@ extension Scenarios {
             for client in clients { _ = try Self.ask(client) }
             #expect(origin.wait { $0.count { $0.isOpen } == 2 })
             for client in clients[2...] { _ = try Self.ask(client) }
-            #expect(origin.connections.count == 4)
+            expectEqual(origin.connections.count, 4)
         }
 
         @Test func `the client that a trusted proxy names is named, without a port`() throws {
@@ -79,9 +80,9 @@ extension Scenarios {
             for address in ["192.0.2.1", "2001:db8::1", "192.0.2.1"] {
                 let field = "X-Forwarded-For: \(address)\r\n\r\n"
                 let request = "GET / HTTP/1.1\r\nHost: a\r\n\(field)"
-                #expect(try Self.ask(proxy, request) == "\(address):0")
+                try expectEqual(Self.ask(proxy, request), "\(address):0")
             }
-            #expect(origin.connections.count == 2)
+            expectEqual(origin.connections.count, 2)
         }
 
         @Test func `a connection that a request finds broken is made anew with the header`() throws
@@ -98,8 +99,8 @@ extension Scenarios {
             let gateway = try Self.gateway(origin.address)
             defer { gateway.stop() }
             let client = try gateway.connect()
-            #expect(try Self.ask(client) == "0 true")
-            #expect(try Self.ask(client) == "1 true")
+            try expectEqual(Self.ask(client), "0 true")
+            try expectEqual(Self.ask(client), "1 true")
         }
 
         @Test func `content of any size follows the header whole`() throws {
@@ -116,7 +117,7 @@ extension Scenarios {
             for count in [0, 1, 300_000] {
                 let content = String(repeating: "x", count: count)
                 let head = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n"
-                #expect(try Self.ask(client, head + content) == "\(count)")
+                try expectEqual(Self.ask(client, head + content), "\(count)")
             }
         }
 
@@ -124,7 +125,7 @@ extension Scenarios {
             let origin = try TestOrigin(script: Self.telling)
             defer { origin.stop() }
             let bench = try CallBench([origin.address], preface: .proxyHeader)
-            #expect(try bench.call().get().content == Array("nobody".utf8))
+            try expectEqual(bench.call().get().content, Array("nobody".utf8))
         }
 
         @Test func `HAProxy as the origin takes the header, and sees the client`() throws {
@@ -135,7 +136,7 @@ extension Scenarios {
             for host in UInt8(1)...3 {
                 let client = try Wire(port: gateway.port, from: host)
                 for _ in 0..<2 {
-                    #expect(try Self.ask(client) == "127.0.0.\(host):\(client.localPort)")
+                    try expectEqual(Self.ask(client), "127.0.0.\(host):\(client.localPort)")
                 }
             }
         }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import EventLoops
+import Expectations
 import Foundation
 import Gateway
 import Glibc
@@ -55,14 +56,14 @@ extension Scenarios {
             let content = [UInt8](repeating: 9, count: 3 << 20)
             for _ in 0..<3 {
                 try client.send(Self.get)
-                #expect(try client.readResponse().text == "ok")
+                try expectEqual(client.readResponse().text, "ok")
                 let length = "Content-Length: \(content.count)\r\n"
                 try client.send("POST /y HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
                 try client.send(content)
-                #expect(try client.readResponse().text == "ok")
+                try expectEqual(client.readResponse().text, "ok")
             }
-            #expect(origin.requests.last?.body == content)
-            #expect(origin.connections.count == 1)
+            expectEqual(origin.requests.last?.body, content)
+            expectEqual(origin.connections.count, 1)
         }
 
         /// How an origin can't be trusted or understood.
@@ -106,17 +107,18 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             let answer = try gateway.ask(Self.get)
-            #expect(answer.status == 502)
+            expectEqual(answer.status, 502)
             #expect(answer.text.contains("\"reason\":\"origin-tls-failed\""))
             try gateway.server.wait { snapshot in
                 let line = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
                 guard line.hasSuffix("\n") else { return false }
                 #expect(line.contains("\"problem\":\"origin-tls-failed\""), "\(line)")
                 #expect(line.contains("\"origin_tls\":\"\(fault.rawValue)\""), "\(line)")
-                #expect(snapshot.tally[Counter.originTLSFailures] == 1)
+                expectEqual(snapshot.tally[Counter.originTLSFailures], 1)
                 let isCertificate = fault == .untrusted || fault == .otherName
-                #expect(
-                    snapshot.tally[Counter.originCertificateFailures] == (isCertificate ? 1 : 0)
+                expectEqual(
+                    snapshot.tally[Counter.originCertificateFailures],
+                    isCertificate ? 1 : 0
                 )
                 return true
             }
@@ -131,9 +133,9 @@ extension Scenarios {
             }
             let gateway = try Self.gateway([plain.address, origin.address], try Self.trusting())
             defer { gateway.stop() }
-            for _ in 0..<6 { #expect(try gateway.ask(Self.get).status == 200) }
+            for _ in 0..<6 { try expectEqual(gateway.ask(Self.get).status, 200) }
             // It is passed over after its failure, as a server that refuses connects.
-            #expect(plain.connections.count == 1)
+            expectEqual(plain.connections.count, 1)
         }
 
         @Test func `the next connection resumes the session of the one before`() throws {
@@ -147,8 +149,8 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try Self.gateway([origin.address], try Self.trusting())
             defer { gateway.stop() }
-            for _ in 0..<3 { #expect(try gateway.ask(Self.get).status == 200) }
-            #expect(resumed.withLock { $0 } == [false, true, true])
+            for _ in 0..<3 { try expectEqual(gateway.ask(Self.get).status, 200) }
+            expectEqual(resumed.withLock { $0 }, [false, true, true])
         }
 
         @Test func `an origin that asks for a certificate gets that of its settings`() throws {
@@ -166,9 +168,9 @@ extension Scenarios {
             for (more, status) in [(pair, 200), ("", 502)] {
                 let gateway = try Self.gateway([origin.address], try Self.trusting() + more)
                 defer { gateway.stop() }
-                #expect(try gateway.ask(Self.get).status == status)
+                try expectEqual(gateway.ask(Self.get).status, status)
             }
-            #expect(origin.requests.count == 1)
+            expectEqual(origin.requests.count, 1)
         }
 
         /// With TLS 1.3 the handshake is over for the gateway when the origin refuses.
@@ -220,14 +222,14 @@ extension Scenarios {
                         logs.flatMap(\.requests).count { $0.target == "/health" } > 2
                     }
                 )
-                #expect(try gateway.ask(Self.get).status == 200)
+                try expectEqual(gateway.ask(Self.get).status, 200)
             } else {
                 var answer = try gateway.ask(Self.get)
                 try eventually {
                     if answer.status == 502 { answer = try gateway.ask(Self.get) }
                     return answer.status != 502
                 }
-                #expect(answer.status == 503)
+                expectEqual(answer.status, 503)
                 #expect(answer.text.contains("origin-down"))
                 #expect(origin.requests.isEmpty)
             }
@@ -268,11 +270,11 @@ extension Scenarios {
                 let client = try gateway.connect()
                 for _ in 0..<2 {
                     try client.send(Self.get)
-                    #expect(try client.readResponse().text == "127.0.0.1:\(client.localPort)")
+                    try expectEqual(client.readResponse().text, "127.0.0.1:\(client.localPort)")
                 }
             }
-            #expect(origin.connections.count == 2)
-            #expect(resumed.withLock { $0 } == [false, true])
+            expectEqual(origin.connections.count, 2)
+            expectEqual(resumed.withLock { $0 }, [false, true])
         }
 
         @Test func `insecure takes anybody, and check and the log warn of it`() throws {
@@ -280,7 +282,7 @@ extension Scenarios {
             defer { origin.stop() }
             let gateway = try Self.gateway([origin.address], "insecure: true")
             defer { gateway.stop() }
-            #expect(try gateway.ask(Self.get).status == 200)
+            try expectEqual(gateway.ask(Self.get).status, 200)
             let problems = Preparation.load(gateway.folder + "/portcullis.yaml").problems
             #expect(
                 problems.contains {
@@ -310,7 +312,7 @@ extension Scenarios {
                 } catch WireFault.reset {
                     // The gateway lingers for a bounded time only.
                 }
-                #expect(try client.readFinalResponse().status == 413)
+                try expectEqual(client.readFinalResponse().status, 413)
             }
         }
 
@@ -322,8 +324,8 @@ extension Scenarios {
             let options = "\(try Self.trusting()), server_name: gateway.test"
             let gateway = try Self.gateway([origin.address], options)
             defer { gateway.stop() }
-            for _ in 0..<3 { #expect(try gateway.ask(Self.get).text == "ok") }
-            #expect(origin.connections.count == 1)
+            for _ in 0..<3 { try expectEqual(gateway.ask(Self.get).text, "ok") }
+            expectEqual(origin.connections.count, 1)
         }
 
         @Test func `a tunnel goes to an origin under TLS`() throws {
@@ -353,7 +355,7 @@ extension Scenarios {
             let client = try gateway.connect()
             try client.send(Self.get)
             if isOrderly {
-                #expect(try client.readResponse().text == "hello")
+                try expectEqual(client.readResponse().text, "hello")
             } else {
                 #expect(throws: (any Error).self) { try client.readResponse() }
             }

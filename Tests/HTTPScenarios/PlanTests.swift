@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Foundation
 import LoopbackKit
 import Rules
@@ -35,11 +36,11 @@ extension Scenarios {
             let bench = try Bench(more: Self.on)
             defer { bench.stop() }
             let answer = try bench.gateway.ask(Self.request())
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             #expect(answer.body == (try Self.printed(bench.gateway)))
-            #expect(answer.head.all("Content-Type") == ["application/json"])
-            #expect(answer.head.all("Cache-Control") == ["public, max-age=300"])
-            #expect(answer.head.all("X-Content-Type-Options") == ["nosniff"])
+            expectEqual(answer.head.all("Content-Type"), ["application/json"])
+            expectEqual(answer.head.all("Cache-Control"), ["public, max-age=300"])
+            expectEqual(answer.head.all("X-Content-Type-Options"), ["nosniff"])
             let tag = try #require(answer.head.value("ETag"))
             #expect(tag.wholeMatch(of: /"[0-9a-f]{32}"/) != nil)
             // A shared cache would hand on what is meant for one client.
@@ -48,8 +49,8 @@ extension Scenarios {
             }
             let head = try bench.gateway.ask(Self.request("HEAD"), method: "HEAD")
             #expect((head.status, head.text) == (200, ""))
-            #expect(head.head.value("Content-Length") == "\(answer.body.count)")
-            #expect(head.head.value("ETag") == tag)
+            expectEqual(head.head.value("Content-Length"), "\(answer.body.count)")
+            expectEqual(head.head.value("ETag"), tag)
             #expect(bench.origin.requests.isEmpty)
         }
 
@@ -71,11 +72,11 @@ extension Scenarios {
                     // On one connection: a 304 with content would break the next answer.
                     try client.send(Self.request(method, Self.path, fields))
                     let answer = try client.readResponse(to: method)
-                    #expect(answer.status == status, "\(method) \(fields)")
-                    #expect(answer.head.value("ETag") == tag)
-                    #expect(answer.head.value("Cache-Control") == "public, max-age=300")
+                    expectEqual(answer.status, status, "\(method) \(fields)")
+                    expectEqual(answer.head.value("ETag"), tag)
+                    expectEqual(answer.head.value("Cache-Control"), "public, max-age=300")
                     if status == 304 { #expect(answer.body.isEmpty) }
-                    #expect(answer.head.has("Content-Length") == (status == 200))
+                    expectEqual(answer.head.has("Content-Length"), status == 200)
                 }
             }
         }
@@ -89,12 +90,12 @@ extension Scenarios {
                 let answer = try bench.gateway.ask(
                     Self.request("GET", "/.well-known/app-attest" + path)
                 )
-                #expect(answer.status == 404, "\(path)")
-                #expect(answer.head.value("Cache-Control") == "no-store")
+                expectEqual(answer.status, 404, "\(path)")
+                expectEqual(answer.head.value("Cache-Control"), "no-store")
             }
             let content = Self.request("GET", Self.path, "Content-Length: 1\r\n") + "x"
-            #expect(try bench.gateway.ask(content).status / 100 == 4)
-            #expect(try bench.gateway.ask(Self.request("GET", Self.path + "?a=b")).status == 200)
+            try expectEqual(bench.gateway.ask(content).status / 100, 4)
+            try expectEqual(bench.gateway.ask(Self.request("GET", Self.path + "?a=b")).status, 200)
             #expect(bench.origin.requests.isEmpty)
         }
 
@@ -103,7 +104,7 @@ extension Scenarios {
             let bench = try Bench(more: more)
             defer { bench.stop() }
             let answer = try bench.gateway.ask(Self.request())
-            #expect(answer.status == 404)
+            expectEqual(answer.status, 404)
             #expect(answer.text.contains("no-such-endpoint"))
             #expect(bench.origin.requests.isEmpty)
         }
@@ -113,13 +114,13 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connectHTTP2()
             let answer = try client.ask(HTTP2Client.get(Self.path))
-            #expect(answer.status == 200)
+            expectEqual(answer.status, 200)
             #expect(answer.text == String(decoding: try Self.printed(bench.gateway), as: UTF8.self))
             let tag = try #require(answer.value("etag"))
             let again = try client.ask(HTTP2Client.get(Self.path, [("if-none-match", tag)]))
             #expect((again.status, again.text) == (304, ""))
-            #expect(again.value("etag") == tag)
-            #expect(again.value("content-length") == nil)
+            expectEqual(again.value("etag"), tag)
+            expectEqual(again.value("content-length"), nil)
         }
 
         @Test func `after a reload the plan is that of the new rules, with another tag`() throws {
@@ -137,15 +138,15 @@ extension Scenarios {
             try reload(text.replacing("/photos/**", with: "/pictures/**"), 2)
             let asked = Self.request("GET", Self.path, "If-None-Match: \(tag)\r\n")
             let second = try bench.gateway.ask(asked)
-            #expect(second.status == 200)
+            expectEqual(second.status, 200)
             #expect(second.text.contains("/pictures/**"))
             #expect(second.body == (try Self.printed(bench.gateway)))
             #expect(second.head.value("ETag") != tag)
             // The rules of before have the tag of before, on every gateway of a fleet.
             try reload(text, 3)
-            #expect(try bench.gateway.ask(asked).status == 304)
+            try expectEqual(bench.gateway.ask(asked).status, 304)
             try reload(text.replacing("plan: on", with: "plan: off"), 4)
-            #expect(try bench.gateway.ask(asked).status == 404)
+            try expectEqual(bench.gateway.ask(asked).status, 404)
         }
 
         /// Each answer is in memory until its client takes it.
@@ -183,15 +184,15 @@ extension Scenarios {
             )
             defer { bench.stop() }
             let first = try bench.gateway.ask(Self.request())
-            #expect(first.status == 200)
+            expectEqual(first.status, 200)
             #expect(first.body.count > 16 << 10)
             let tag = try #require(first.head.value("ETag"))
             let second = try bench.gateway.ask(
                 Self.request("GET", Self.path, "If-None-Match: \(tag)\r\n")
             )
-            #expect(second.status == 429)
+            expectEqual(second.status, 429)
             #expect(second.head.has("Retry-After"))
-            #expect(second.head.value("Cache-Control") == "no-store")
+            expectEqual(second.head.value("Cache-Control"), "no-store")
         }
     }
 }

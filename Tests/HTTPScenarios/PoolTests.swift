@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Testing
 
@@ -25,8 +26,8 @@ extension Scenarios {
         {
             let bench = try Bench()
             defer { bench.stop() }
-            for _ in 0..<10 { #expect(try bench.gateway.ask(Self.get).text == "ok") }
-            #expect(bench.origin.connections.count == 1)
+            for _ in 0..<10 { try expectEqual(bench.gateway.ask(Self.get).text, "ok") }
+            expectEqual(bench.origin.connections.count, 1)
         }
 
         @Test func `no more connections are kept than may be`() throws {
@@ -43,7 +44,7 @@ extension Scenarios {
             // Before the first is answered: the connection it leaves would serve another.
             #expect(bench.origin.wait { $0.flatMap(\.requests).count == clients.count })
             for _ in clients { gate.open() }
-            for client in clients { #expect(try client.readResponse().status == 200) }
+            for client in clients { try expectEqual(client.readResponse().status, 200) }
             #expect(bench.origin.wait { $0.count { $0.isOpen } == 2 && $0.count == 5 })
         }
 
@@ -52,7 +53,7 @@ extension Scenarios {
             let bench = try Bench(script: Self.forgetful)
             defer { bench.stop() }
             for number in 1...5 {
-                #expect(try bench.gateway.ask(request).text == "ok")
+                try expectEqual(bench.gateway.ask(request).text, "ok")
                 #expect(bench.origin.wait { $0.count == number && !$0[number - 1].isOpen })
             }
         }
@@ -60,10 +61,10 @@ extension Scenarios {
         @Test func `a GET that meets the end of a reused connection is sent once more`() throws {
             let bench = try Bench(script: Self.dying)
             defer { bench.stop() }
-            #expect(try bench.gateway.ask(Self.get).text == "0")
+            try expectEqual(bench.gateway.ask(Self.get).text, "0")
             let second = Self.get.replacing("GET /", with: "GET /second")
-            #expect(try bench.gateway.ask(second).text == "1")
-            #expect(bench.origin.requests.map(\.target) == ["/", "/second", "/second"])
+            try expectEqual(bench.gateway.ask(second).text, "1")
+            expectEqual(bench.origin.requests.map(\.target), ["/", "/second", "/second"])
         }
 
         @Test(arguments: [1, 1024, 100_000])
@@ -79,14 +80,14 @@ extension Scenarios {
                 }
             }
             defer { bench.stop() }
-            #expect(try bench.gateway.ask(Self.get).text == "0")
+            try expectEqual(bench.gateway.ask(Self.get).text, "0")
             let content = String(repeating: "x", count: count)
             let second =
                 "PUT /second HTTP/1.1\r\nHost: a\r\nContent-Length: \(count)\r\n\r\n\(content)"
             let response = try bench.gateway.ask(second, method: "PUT")
             // More than that is not kept for a second attempt.
-            #expect(response.status == (count <= 1024 ? 200 : 502))
-            if count <= 1024 { #expect(response.text == "\(count)") }
+            expectEqual(response.status, count <= 1024 ? 200 : 502)
+            if count <= 1024 { expectEqual(response.text, "\(count)") }
         }
 
         @Test func `it is not sent a third time`() throws {
@@ -97,10 +98,10 @@ extension Scenarios {
                 }
             }
             defer { bench.stop() }
-            #expect(try bench.gateway.ask(Self.get).text == "ok")
+            try expectEqual(bench.gateway.ask(Self.get).text, "ok")
             let second = Self.get.replacing("GET /", with: "GET /second")
-            #expect(try bench.gateway.ask(second).status == 502)
-            #expect(bench.origin.requests.map(\.target) == ["/", "/second", "/second"])
+            try expectEqual(bench.gateway.ask(second).status, 502)
+            expectEqual(bench.origin.requests.map(\.target), ["/", "/second", "/second"])
         }
 
         @Test func `the second attempt uses no connection that may be stale as well`() throws {
@@ -120,19 +121,19 @@ extension Scenarios {
             }
             #expect(bench.origin.wait { $0.flatMap(\.requests).count == clients.count })
             for _ in clients { gate.open() }
-            for client in clients { #expect(try client.readResponse().status == 200) }
-            #expect(bench.origin.connections.count == 2)
+            for client in clients { try expectEqual(client.readResponse().status, 200) }
+            expectEqual(bench.origin.connections.count, 2)
             let second = Self.get.replacing("GET /", with: "GET /second")
-            #expect(try bench.gateway.ask(second).text == "2")
+            try expectEqual(bench.gateway.ask(second).text, "2")
         }
 
         @Test func `a POST that was sent is not sent again`() throws {
             let bench = try Bench(script: Self.dying)
             defer { bench.stop() }
-            #expect(try bench.gateway.ask(Self.get).text == "0")
+            try expectEqual(bench.gateway.ask(Self.get).text, "0")
             let second = Self.post.replacing("POST /", with: "POST /second")
-            #expect(try bench.gateway.ask(second).status == 502)
-            #expect(bench.origin.requests.map(\.target) == ["/", "/second"])
+            try expectEqual(bench.gateway.ask(second).status, 502)
+            expectEqual(bench.origin.requests.map(\.target), ["/", "/second"])
         }
 
         @Test func `bytes without a request make a connection useless`() throws {
@@ -147,10 +148,10 @@ extension Scenarios {
                 }
             }
             defer { bench.stop() }
-            #expect(try bench.gateway.ask(Self.get).text == "0")
+            try expectEqual(bench.gateway.ask(Self.get).text, "0")
             gate.open()
             #expect(bench.origin.wait { !$0[0].isOpen })
-            #expect(try bench.gateway.ask(Self.get).text == "1")
+            try expectEqual(bench.gateway.ask(Self.get).text, "1")
         }
 
         private static let evil = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
@@ -192,7 +193,7 @@ extension Scenarios {
             let client = try bench.connect()
             answer.open()
             try client.send(Self.get)
-            #expect(try client.readResponse().text == "0")
+            try expectEqual(client.readResponse().text, "0")
             for _ in 0..<2 { try done.pass() }
             try door.shut()
             try client.send(request)
@@ -200,7 +201,7 @@ extension Scenarios {
             more.open()
             try done.pass()
             door.open()
-            #expect(try client.readResponse().text == "1")
+            try expectEqual(client.readResponse().text, "1")
             door.remove()
         }
 
@@ -223,8 +224,8 @@ extension Scenarios {
             more.open()
             try done.pass()
             door.open()
-            #expect(try client.readResponse().text == "0")
-            #expect(try client.readResponse().text == "1")
+            try expectEqual(client.readResponse().text, "0")
+            try expectEqual(client.readResponse().text, "1")
             door.remove()
         }
 
@@ -243,8 +244,8 @@ extension Scenarios {
             }
             defer { bench.stop() }
             let head = Self.get.replacing("GET", with: "HEAD")
-            #expect(try bench.gateway.ask(head, method: "HEAD").status == 200)
-            #expect(try bench.gateway.ask(Self.get).text == "1")
+            try expectEqual(bench.gateway.ask(head, method: "HEAD").status, 200)
+            try expectEqual(bench.gateway.ask(Self.get).text, "1")
         }
 
         @Test func `servers are used in turn`() throws {
@@ -255,8 +256,8 @@ extension Scenarios {
                 more: "limits: { pooled: 0 }"
             )
             defer { gateway.stop() }
-            for _ in 0..<9 { #expect(try gateway.ask(Self.get).status == 200) }
-            #expect(origins.map(\.requests.count) == [3, 3, 3])
+            for _ in 0..<9 { try expectEqual(gateway.ask(Self.get).status, 200) }
+            expectEqual(origins.map(\.requests.count), [3, 3, 3])
         }
 
         @Test(arguments: [get, post])
@@ -269,8 +270,8 @@ extension Scenarios {
                 more: "limits: { pooled: 0 }"
             )
             defer { gateway.stop() }
-            for _ in 0..<6 { #expect(try gateway.ask(request).status == 200) }
-            #expect(origin.requests.count == 6)
+            for _ in 0..<6 { try expectEqual(gateway.ask(request).status, 200) }
+            expectEqual(origin.requests.count, 6)
             withExtendedLifetime(refusing) {}
         }
 
@@ -284,7 +285,7 @@ extension Scenarios {
                 more: "timeouts: { connect: 1s }\nlimits: { pooled: 0 }"
             )
             defer { gateway.stop() }
-            for _ in 0..<4 { #expect(try gateway.ask(Self.post).status == 200) }
+            for _ in 0..<4 { try expectEqual(gateway.ask(Self.post).status, 200) }
             withExtendedLifetime(deaf) {}
         }
 
@@ -293,7 +294,7 @@ extension Scenarios {
             let gateway = try TestGateway([("shop", [refusing.address])])
             defer { gateway.stop() }
             for request in [Self.get, Self.post] {
-                #expect(try gateway.ask(request).status == 502)
+                try expectEqual(gateway.ask(request).status, 502)
             }
             withExtendedLifetime(refusing) {}
         }
@@ -305,7 +306,7 @@ extension Scenarios {
                 more: "timeouts: { connect: 100ms }"
             )
             defer { gateway.stop() }
-            #expect(try gateway.ask(Self.get).status == 504)
+            try expectEqual(gateway.ask(Self.get).status, 504)
             withExtendedLifetime(deaf) {}
         }
     }

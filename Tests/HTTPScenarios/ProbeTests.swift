@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -22,8 +23,8 @@ extension Scenarios {
                 let client = try bench.connect()
                 try client.send(Self.request(method, path))
                 let answer = try client.readResponse(to: method)
-                #expect(answer.status == status, "\(method) \(path)")
-                if let text { #expect(answer.text == text) }
+                expectEqual(answer.status, status, "\(method) \(path)")
+                if let text { expectEqual(answer.text, text) }
             }
             #expect(bench.origin.requests.isEmpty)
             // Other spellings are other paths, and the API's own.
@@ -32,16 +33,16 @@ extension Scenarios {
                 try client.send(Self.request("GET", path))
                 _ = try client.readResponse()
             }
-            #expect(bench.origin.requests.count == 6)
+            expectEqual(bench.origin.requests.count, 6)
         }
 
         @Test func `without probes in the configuration, their paths are the API's`() throws {
             let bench = try Bench()
             defer { bench.stop() }
             for path in ["/livez", "/readyz"] {
-                #expect(try bench.gateway.ask(Self.request("GET", path)).status == 200)
+                try expectEqual(bench.gateway.ask(Self.request("GET", path)).status, 200)
             }
-            #expect(bench.origin.requests.count == 2)
+            expectEqual(bench.origin.requests.count, 2)
         }
 
         @Test
@@ -58,7 +59,7 @@ extension Scenarios {
             func probe(_ name: String) throws -> WireResponse {
                 try bench.gateway.ask(Self.request("GET", name))
             }
-            #expect(try probe("/readyz").status == 200)
+            try expectEqual(probe("/readyz").status, 200)
             bench.gateway.beginStop()
             // An answer may be a second old.
             var answer = try probe("/readyz")
@@ -66,12 +67,12 @@ extension Scenarios {
                 if answer.status == 200 { answer = try probe("/readyz") }
                 return answer.status != 200
             }
-            #expect(answer.status == 503)
+            expectEqual(answer.status, 503)
             #expect(answer.text.contains("draining"))
-            #expect(try probe("/livez").status == 200)
-            #expect(try bench.gateway.ask(Self.request("GET", "/x")).status == 200)
+            try expectEqual(probe("/livez").status, 200)
+            try expectEqual(bench.gateway.ask(Self.request("GET", "/x")).status, 200)
             bench.gateway.beginStop()
-            #expect(bench.gateway.exitStatus() == 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
         }
     }
 }

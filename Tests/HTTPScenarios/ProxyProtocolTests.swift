@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Glibc
 import HTTPWire
 import LoopbackKit
@@ -60,13 +61,13 @@ extension Scenarios {
             defer { door.stop() }
             let (first, second) = (try door.gateway.connect(), try door.gateway.connect())
             try first.send(Self.line + Self.get)
-            #expect(try first.readResponse().status == 200)
+            try expectEqual(first.readResponse().status, 200)
             try first.send(Self.get)
-            #expect(try first.readResponse().status == 200)
+            try expectEqual(first.readResponse().status, 200)
             try second.send(try Self.header("2001:db8::7"))
             try second.send(Self.get)
-            #expect(try second.readResponse().status == 200)
-            #expect(door.clients == ["192.0.2.7", "192.0.2.7", "2001:db8::7"])
+            try expectEqual(second.readResponse().status, 200)
+            expectEqual(door.clients, ["192.0.2.7", "192.0.2.7", "2001:db8::7"])
         }
 
         @Test func `a header that comes byte by byte is read, and nothing behind it is lost`()
@@ -81,9 +82,9 @@ extension Scenarios {
                     try client.awaitTaken()
                 }
                 try client.send(Self.get + Self.get)
-                for _ in 0..<2 { #expect(try client.readResponse().status == 200) }
+                for _ in 0..<2 { try expectEqual(client.readResponse().status, 200) }
             }
-            #expect(door.clients == Array(repeating: "192.0.2.7", count: 4))
+            expectEqual(door.clients, Array(repeating: "192.0.2.7", count: 4))
         }
 
         @Test func `the header comes before TLS`() throws {
@@ -93,15 +94,15 @@ extension Scenarios {
             defer { door.stop() }
             let plain = try LoopbackKit.connected(port: door.gateway.port)
             let header = try Self.header("192.0.2.7")
-            #expect(send(plain, header, header.count, 0) == header.count)
+            expectEqual(send(plain, header, header.count, 0), header.count)
             let trust = try TLSContext(clientTrusting: .file(made.certificate))
             let client = Wire(
                 descriptor: plain,
                 tls: try TLSSession(connecting: trust, to: "127.0.0.1")
             )
             try client.send(Self.get)
-            #expect(try client.readResponse().status == 200)
-            #expect(door.clients == ["192.0.2.7"])
+            try expectEqual(client.readResponse().status, 200)
+            expectEqual(door.clients, ["192.0.2.7"])
         }
 
         @Test func `a stranger's connection is closed before a byte of it is read`() throws {
@@ -112,7 +113,7 @@ extension Scenarios {
             try? stranger.send(Self.line + Self.get)
             #expect(Self.isClosed(stranger))
             #expect(door.origin.requests.isEmpty)
-            #expect(try door.metric("proxy_protocol_strangers_total") == "1")
+            try expectEqual(door.metric("proxy_protocol_strangers_total"), "1")
         }
 
         /// Whether it ends without a byte, in an orderly way or with a reset.
@@ -137,7 +138,7 @@ extension Scenarios {
             try client.send(bytes)
             #expect(Self.isClosed(client))
             #expect(door.origin.requests.isEmpty)
-            #expect(try door.metric("proxy_protocol_failures_total") == "1")
+            try expectEqual(door.metric("proxy_protocol_failures_total"), "1")
         }
 
         @Test func `a header that is not whole in time ends the connection`() throws {
@@ -146,7 +147,7 @@ extension Scenarios {
             let client = try door.gateway.connect()
             try client.send("PROXY TCP4 1.1")
             #expect(Self.isClosed(client))
-            #expect(try door.metric("proxy_protocol_failures_total") == "1")
+            try expectEqual(door.metric("proxy_protocol_failures_total"), "1")
         }
 
         @Test func `a balancer that connects and goes, as a probe does, is no failure`() throws {
@@ -155,7 +156,7 @@ extension Scenarios {
             let probe = try door.gateway.connect()
             probe.finishSending()
             #expect(Self.isClosed(probe))
-            #expect(try door.metric("proxy_protocol_failures_total") == "0")
+            try expectEqual(door.metric("proxy_protocol_failures_total"), "0")
         }
 
         /// The header and the fields have one authority: trusted_proxies.
@@ -172,8 +173,8 @@ extension Scenarios {
                 let wire = try door.gateway.connect()
                 try wire.send(header)
                 try wire.send(spoofed)
-                #expect(try wire.readResponse().status == 200)
-                #expect(door.clients.last == client)
+                try expectEqual(wire.readResponse().status, 200)
+                expectEqual(door.clients.last, client)
             }
         }
 
@@ -186,7 +187,7 @@ extension Scenarios {
             try first.send(Self.line + Self.get + Self.get + Self.get)
             var statuses: [Int] = []
             for _ in 0..<3 { statuses.append(try first.readResponse().status) }
-            #expect(statuses[0] == 200)
+            expectEqual(statuses[0], 200)
             #expect(statuses.contains(429))
             // A second connection of the client is one too many; other clients have their own.
             let second = try door.gateway.connect()
@@ -196,7 +197,7 @@ extension Scenarios {
                 let other = try door.gateway.connect()
                 try other.send(try Self.header("192.0.2.\(number)"))
                 try other.send(Self.get)
-                #expect(try other.readResponse().status == 200)
+                try expectEqual(other.readResponse().status, 200)
             }
         }
 
@@ -207,10 +208,10 @@ extension Scenarios {
             try waiting.send("PROXY TC")
             let late = try door.gateway.connect()
             try late.send(Self.line + Self.get)
-            #expect(try late.readResponse().status == 200)
+            try expectEqual(late.readResponse().status, 200)
             door.gateway.beginStop()
             #expect(Self.isClosed(waiting))
-            #expect(door.gateway.exitStatus() == 0)
+            expectEqual(door.gateway.exitStatus(), 0)
         }
 
         @Test func `on a Unix socket, too, the header names the client`() throws {
@@ -221,8 +222,8 @@ extension Scenarios {
             defer { door.stop() }
             let client = try Wire(path: path)
             try client.send(Self.line + Self.get)
-            #expect(try client.readResponse().status == 200)
-            #expect(door.clients == ["192.0.2.7"])
+            try expectEqual(client.readResponse().status, 200)
+            expectEqual(door.clients, ["192.0.2.7"])
         }
 
         // MARK: Real peers
@@ -237,8 +238,8 @@ extension Scenarios {
                 let client = try Wire(port: front.port, from: host)
                 for _ in 0..<2 {
                     try client.send(Self.get)
-                    #expect(try client.readResponse().status == 200)
-                    #expect(door.clients.last == "127.0.0.\(host)")
+                    try expectEqual(client.readResponse().status, 200)
+                    expectEqual(door.clients.last, "127.0.0.\(host)")
                 }
             }
         }
@@ -257,8 +258,8 @@ extension Scenarios {
             defer { front.stop() }
             let client = try Wire(port: front.port, from: 2)
             try client.send(Self.get)
-            #expect(try client.readResponse().status == 200)
-            #expect(door.clients == ["127.0.0.2"])
+            try expectEqual(client.readResponse().status, 200)
+            expectEqual(door.clients, ["127.0.0.2"])
         }
 
         @Test func `curl's own header is understood`() throws {
@@ -272,9 +273,9 @@ extension Scenarios {
                     "http://127.0.0.1:\(door.gateway.port)/",
                 ]
             )
-            #expect(outcome.printed == "ok", "\(outcome.complained)")
+            expectEqual(outcome.printed, "ok", "\(outcome.complained)")
             // It is the proxy and the client.
-            #expect(door.clients == ["127.0.0.1"])
+            expectEqual(door.clients, ["127.0.0.1"])
         }
     }
 }

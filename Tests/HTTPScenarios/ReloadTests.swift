@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Dispatch
 import EventLoops
+import Expectations
 import Foundation
 import LoopbackKit
 import Services
@@ -70,10 +71,10 @@ extension Scenarios {
             gateway.server.readAgain()
             try resolver.asked.pass()
             let began = ContinuousClock.now
-            #expect(try gateway.server.snapshot().configuration.generation == 1)
-            #expect(try gateway.ask(Self.get).status == 200)
+            try expectEqual(gateway.server.snapshot().configuration.generation, 1)
+            try expectEqual(gateway.ask(Self.get).status, 200)
             gateway.beginStop()
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
             // None of it waited until the look-up was given up.
             #expect(began.duration(to: .now) < Resolver.patience)
             resolver.answers.open()
@@ -94,7 +95,7 @@ extension Scenarios {
             gateway.server.readAgain()
             try awaitGeneration(2, gateway.server)
             gate.open()
-            #expect(try wire.readResponse().status == 200)
+            try expectEqual(wire.readResponse().status, 200)
             #expect(eventually(within: 20) { origin.connections.first?.isOpen == false })
             wire.close()
         }
@@ -112,20 +113,20 @@ extension Scenarios {
             let wire = try gateway.connect()
             try wire.send(Self.get.replacing("GET /", with: "GET /slow"))
             #expect(origin.wait { $0.flatMap(\.requests).contains { $0.target == "/slow" } })
-            #expect(try gateway.ask(Self.get).status == 200)
+            try expectEqual(gateway.ask(Self.get).status, 200)
             try server.wait { pooled($0) == [1] }
             try configure(gateway, origin.address)
             server.readAgain()
             try awaitGeneration(2, server)
             try server.wait { pooled($0) == [0] }
             gate.open()
-            #expect(try wire.readResponse().status == 200)
+            try expectEqual(wire.readResponse().status, 200)
             #expect(origin.wait { $0.map(\.isOpen) == [false, false] })
-            #expect(try pooled(server.snapshot()) == [0])
+            try expectEqual(pooled(server.snapshot()), [0])
             // The next request has a connection of its own, which alone is counted.
-            #expect(try gateway.ask(Self.get).status == 200)
+            try expectEqual(gateway.ask(Self.get).status, 200)
             try server.wait { pooled($0) == [1] }
-            #expect(origin.connections.map(\.isOpen) == [false, false, true])
+            expectEqual(origin.connections.map(\.isOpen), [false, false, true])
             wire.close()
         }
 
@@ -148,13 +149,13 @@ extension Scenarios {
                 gateway.server.readAgain()
             }
             _ = try gateway.server.snapshot()
-            #expect(resolver.names.withLock { $0 } == ["first.test"])
+            expectEqual(resolver.names.withLock { $0 }, ["first.test"])
             resolver.answers.open()
             try resolver.asked.pass()
             resolver.answers.open()
             try awaitGeneration(3, gateway.server)
-            #expect(resolver.names.withLock { $0 } == ["first.test", "third.test"])
-            #expect(try gateway.ask(Self.get).status == 200)
+            expectEqual(resolver.names.withLock { $0 }, ["first.test", "third.test"])
+            try expectEqual(gateway.ask(Self.get).status, 200)
         }
 
         /// Its own head is read again for an answer, and may be too large by then.
@@ -175,7 +176,7 @@ extension Scenarios {
             fields += (0..<20).map { ("x-\($0)", "a") }
             let id = try client.open(HTTP2Client.post(path, fields), ends: false)
             // What follows the head is answered, so the head has been read.
-            #expect(try client.ask(HTTP2Client.get("/")).status == 404)
+            try expectEqual(client.ask(HTTP2Client.get("/")).status, 404)
             let text = TestGateway.text(
                 [("shop", [origin.address])],
                 listen: listen,
@@ -190,7 +191,7 @@ extension Scenarios {
             try awaitGeneration(2, gateway.server)
             // It is no message.
             try client.send([0], on: id)
-            #expect(try client.answer(id).value("grpc-status") == "8")
+            try expectEqual(client.answer(id).value("grpc-status"), "8")
         }
 
         @Test func `a request that ends after a reload is counted with its own rule`() throws {
@@ -206,7 +207,7 @@ extension Scenarios {
             gateway.server.readAgain()
             try awaitGeneration(2, gateway.server)
             gate.open()
-            #expect(try slow.readFinalResponse(to: "GET").status == 200)
+            try expectEqual(slow.readFinalResponse(to: "GET").status, 200)
             let snapshot = try gateway.server.snapshot()
             func counted(_ id: String) throws -> [UInt64] {
                 let number = try #require(snapshot.rules.firstIndex { $0.id == id })
@@ -214,8 +215,8 @@ extension Scenarios {
                 return [tally.requestTimes(rule: number), tally.firstBytes(rule: number)]
                     .map(\.count)
             }
-            #expect(try counted("slow") == [1, 1])
-            #expect(try counted("other") == [0, 0])
+            try expectEqual(counted("slow"), [1, 1])
+            try expectEqual(counted("other"), [0, 0])
         }
 
         @Test func `a page that is asked for before a reload has the counts of its own rules`()
@@ -226,7 +227,7 @@ extension Scenarios {
             let gateway = try TestGateway(origin, more: Self.rules(["first", "second"]))
             defer { gateway.stop() }
             let server = gateway.server
-            #expect(try gateway.ask("GET /first HTTP/1.1\r\nHost: a\r\n\r\n").status == 200)
+            try expectEqual(gateway.ask("GET /first HTTP/1.1\r\nHost: a\r\n\r\n").status, 200)
             try server.wait { $0.tally.requestTimes(rule: 0).count == 1 }
             // The event loop is busy: its counts come when the reload has ended.
             let (busy, told) = (Gate(), Gate())
@@ -244,7 +245,7 @@ extension Scenarios {
             try told.pass()
             let snapshot = try #require(found.withLock { $0 })
             let number = try #require(snapshot.rules.firstIndex { $0.id == "first" })
-            #expect(snapshot.tally.requestTimes(rule: number).count == 1)
+            expectEqual(snapshot.tally.requestTimes(rule: number).count, 1)
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))
@@ -277,7 +278,7 @@ extension Scenarios {
             }
             resolver.patience = .milliseconds(50)
             let slow = ServerAddress.name("slow.test", port: 80)
-            #expect(resolver.addresses(of: [slow]) == [slow: .noAnswer])
+            expectEqual(resolver.addresses(of: [slow]), [slow: .noAnswer])
             gate.open()
         }
     }

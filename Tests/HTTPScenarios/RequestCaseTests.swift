@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import TestSupport
 import Testing
@@ -17,9 +18,9 @@ extension Scenarios {
             _ delivery: Delivery
         ) throws {
             let cases = HTTPCase.all.filter { $0.direction == "request" && $0.category != "slow" }
-            #expect(HTTPCase.given.count == 582, "Cases/cases.jsonl is incomplete")
-            #expect(HTTPCase.more.count == 1538, "Cases/more-cases.jsonl is incomplete")
-            #expect(cases.count == 532 + 1291)
+            expectEqual(HTTPCase.given.count, 582, "Cases/cases.jsonl is incomplete")
+            expectEqual(HTTPCase.more.count, 1538, "Cases/more-cases.jsonl is incomplete")
+            expectEqual(cases.count, 532 + 1291)
             let more = delivery == .pooled ? "" : "limits: { pooled: 0 }"
             let faults = try Bench.play(cases) {
                 try Bench(isSecure: delivery == .tls, more: more)

@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import TestSupport
 import Testing
@@ -12,7 +13,7 @@ extension Scenarios {
             let cases = HTTPCase.all.filter {
                 $0.direction == "response" && $0.expect.action != "close-idle"
             }
-            #expect(cases.count == 40 + 247, "the files in Cases are incomplete")
+            expectEqual(cases.count, 40 + 247, "the files in Cases are incomplete")
             let stage = ResponseReplay.Stage()
             let bench = try Bench(isSecure: delivery == .tls, script: stage.script)
             defer { bench.stop() }
@@ -32,7 +33,7 @@ extension Scenarios {
                 // One that comes out as expected fails too, so that the list stays true.
                 let isListed = HTTPCase.divergences[one.id] != nil
                 let comment = "\(one.id) \(delivery): \(fault ?? "passes now")"
-                #expect((fault != nil) == isListed, "\(comment)")
+                expectEqual((fault != nil), isListed, "\(comment)")
             }
         }
     }

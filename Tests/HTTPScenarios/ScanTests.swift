@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Gateway
 import LoopbackKit
@@ -70,9 +71,9 @@ import Testing
         let bad = rows.dropFirst().filter {
             !["OK", "INFO"].contains($0[3]) && Self.exceptions[$0[0]] == nil
         }
-        #expect(bad == [], "\(printed)")
+        expectEqual(bad, [], "\(printed)")
         let found = Dictionary(rows.map { ($0[0], $0[4]) }, uniquingKeysWith: { $1 })
-        #expect(found["OCSP_stapling"] == "offered", "\(printed)")
+        expectEqual(found["OCSP_stapling"], "offered", "\(printed)")
         #expect(found["cert_ocspRevoked"] ?? "not revoked" == "not revoked")
         if isWhole { print("testssl.sh: \(rows.count - 1) findings, none to mend") }
     }

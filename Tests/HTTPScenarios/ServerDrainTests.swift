@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import TestSupport
 import Testing
@@ -37,17 +38,17 @@ extension Scenarios {
             let waiting = try gateway.connect()
             try waiting.send(Self.get.replacing("GET /", with: "GET /slow"))
             #expect(origins[0].wait { $0.first?.heads.count == 1 })
-            #expect(try Self.change(gateway, "drain", origins[0].address).status == 200)
-            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
-            #expect(origins[1].requests.count == 4)
+            try expectEqual(Self.change(gateway, "drain", origins[0].address).status, 200)
+            for _ in 0..<4 { try expectEqual(gateway.ask(Self.get).status, 200) }
+            expectEqual(origins[1].requests.count, 4)
             let lines = try Self.ask(gateway, "origins").text
             #expect(lines.contains("\(origins[0].address)\tdrained\tweight 1\t1 active\t"))
             #expect(lines.contains("\(origins[1].address)\tup\tweight 1\t0 active\t4 served\t"))
             gate.open()
-            #expect(try waiting.readResponse().status == 200)
-            #expect(try Self.change(gateway, "undrain", origins[0].address).status == 200)
-            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
-            #expect(origins[0].requests.count == 3)
+            try expectEqual(waiting.readResponse().status, 200)
+            try expectEqual(Self.change(gateway, "undrain", origins[0].address).status, 200)
+            for _ in 0..<4 { try expectEqual(gateway.ask(Self.get).status, 200) }
+            expectEqual(origins[0].requests.count, 3)
             let metrics = try Self.ask(gateway, "metrics").text
             for origin in origins {
                 let name = "portcullis_origin_server_response_seconds_total"
@@ -58,7 +59,7 @@ extension Scenarios {
                 #expect((0.000_001..<120).contains(seconds ?? 0), "\(sample ?? "no sample")")
             }
             let unknown = try Self.change(gateway, "drain", "nobody:80")
-            #expect(unknown.status == 404)
+            expectEqual(unknown.status, 404)
             #expect(unknown.text.contains("no-such-server"))
         }
 
@@ -70,15 +71,15 @@ extension Scenarios {
                 more: Self.admin
             )
             defer { gateway.stop() }
-            #expect(try Self.ask(gateway, "readyz").text == "ready\n")
-            #expect(try Self.change(gateway, "drain", servers[0].address).status == 200)
+            try expectEqual(Self.ask(gateway, "readyz").text, "ready\n")
+            try expectEqual(Self.change(gateway, "drain", servers[0].address).status, 200)
             let one = try Self.ask(gateway, "readyz")
-            #expect(one.status == 200)
-            #expect(one.text == "ready\nno server can serve: shop\n")
-            #expect(try gateway.ask(Self.get).status == 503)
-            #expect(try Self.change(gateway, "drain", servers[1].address).status == 200)
+            expectEqual(one.status, 200)
+            expectEqual(one.text, "ready\nno server can serve: shop\n")
+            try expectEqual(gateway.ask(Self.get).status, 503)
+            try expectEqual(Self.change(gateway, "drain", servers[1].address).status, 200)
             let none = try Self.ask(gateway, "readyz")
-            #expect(none.status == 503)
+            expectEqual(none.status, 503)
             #expect(none.text.contains(#""reasons":["origins-down"]"#))
             let metrics = try Self.ask(gateway, "metrics").text
             let labels =
@@ -96,8 +97,8 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             let ready = try Self.ask(gateway, "readyz")
-            #expect(ready.status == 200)
-            #expect(ready.text == "ready\nno server can serve: media\n")
+            expectEqual(ready.status, 200)
+            expectEqual(ready.text, "ready\nno server can serve: media\n")
         }
 
         @Test func `a server that refused is up again without a request`() throws {
@@ -106,8 +107,8 @@ extension Scenarios {
             let path = folder + "/late"
             let gateway = try TestGateway([("shop", ["unix:" + path])], more: Self.admin)
             defer { gateway.stop() }
-            #expect(try gateway.ask(Self.get).status == 502)
-            #expect(try Self.ask(gateway, "readyz").status == 503)
+            try expectEqual(gateway.ask(Self.get).status, 502)
+            try expectEqual(Self.ask(gateway, "readyz").status, 503)
             let origin = try TestOrigin(path: path)
             defer { origin.stop() }
             #expect(try eventually { try Self.ask(gateway, "readyz").status == 200 })

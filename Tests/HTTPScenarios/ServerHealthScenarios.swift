@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Synchronization
 import TestSupport
@@ -57,8 +58,8 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             let statuses = try (0..<40).map { _ in try gateway.ask(Self.get).status }
-            #expect(statuses.count { $0 == 503 } == 3)
-            #expect(Self.requests(bad) == 3)
+            expectEqual(statuses.count { $0 == 503 }, 3)
+            expectEqual(Self.requests(bad), 3)
         }
 
         @Test func `a server that is ejected comes back by itself`() throws {
@@ -79,7 +80,7 @@ extension Scenarios {
             moody.status.withLock { $0 = 200 }
             let isBack = try eventually {
                 let status = try gateway.ask(Self.get).status
-                #expect(status == 200)
+                expectEqual(status, 200)
                 return Self.requests(bad) > 1
             }
             #expect(isBack)
@@ -104,8 +105,8 @@ extension Scenarios {
             defer { gateway.stop() }
             let statuses = try (0..<20).map { _ in try gateway.ask(Self.get).status }
             // Those with such a connection are sent once more, to the other server.
-            #expect(statuses.count { $0 == 200 } == 19)
-            #expect(Self.requests(bad) == 3)
+            expectEqual(statuses.count { $0 == 200 }, 19)
+            expectEqual(Self.requests(bad), 3)
         }
 
         /// Reads a request and ends.
@@ -125,7 +126,7 @@ extension Scenarios {
             let options = "retries: { max: 1 }, eject: { failures: 0 }"
             let gateway = try Self.gateway([dying, good], options)
             defer { gateway.stop() }
-            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
+            for _ in 0..<4 { try expectEqual(gateway.ask(Self.get).status, 200) }
             #expect(Self.requests(dying) > 0)
             let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nok"
             let statuses = try (0..<4).map { _ in try gateway.ask(post, method: "POST").status }
@@ -141,7 +142,7 @@ extension Scenarios {
             let options = "retries: { max: 5 }, first_byte_timeout: 200ms, total_timeout: 500ms"
             let gateway = try Self.gateway(servers, options)
             defer { gateway.stop() }
-            #expect(try gateway.ask(Self.get).status == 504)
+            try expectEqual(gateway.ask(Self.get).status, 504)
             let tries = servers.reduce(0) { $0 + Self.requests($1) }
             #expect((2...3).contains(tries))
         }
@@ -163,21 +164,21 @@ extension Scenarios {
             try eventually {
                 let before = Self.requests(sick)
                 let status = try gateway.ask(Self.get).status
-                #expect(status == 200)
+                expectEqual(status, 200)
                 missed = Self.requests(sick) == before ? missed + 1 : 0
                 return missed == 8
             }
-            #expect(missed == 8)
+            expectEqual(missed, 8)
             moody.health.withLock { $0 = 200 }
             let before = Self.requests(sick)
             let isBack = try eventually {
                 let status = try gateway.ask(Self.get).status
-                #expect(status == 200)
+                expectEqual(status, 200)
                 return Self.requests(sick) > before
             }
             #expect(isBack)
             let checked = try #require(sick.requests.first { $0.target == "/health" })
-            #expect(checked.head.all("host") == [sick.address])
+            expectEqual(checked.head.all("host"), [sick.address])
         }
 
         /// Found as: nothing was known of servers before a request had failed.
@@ -193,13 +194,13 @@ extension Scenarios {
                 if answer.status == 200 { answer = try gateway.ask(Self.get) }
                 return answer.status != 200
             }
-            #expect(answer.status == 503)
+            expectEqual(answer.status, 503)
             #expect(answer.text.contains("origin-down"))
-            #expect(answer.head.all("retry-after") == ["1"])
+            expectEqual(answer.head.all("retry-after"), ["1"])
             let (count, clock) = (Self.requests(sick), ContinuousClock())
             let time = try clock.measure { _ = try gateway.ask(Self.get) }
             #expect(time < .seconds(10))
-            #expect(Self.requests(sick) == count)
+            expectEqual(Self.requests(sick), count)
         }
 
         /// Found as: every request waited for `timeouts.connect` while no server answered connects.
@@ -211,11 +212,11 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             // The first one finds it out.
-            #expect(try gateway.ask(Self.get).status == 504)
+            try expectEqual(gateway.ask(Self.get).status, 504)
             let clock = ContinuousClock()
             for _ in 0..<3 {
                 let began = clock.now
-                #expect(try gateway.ask(Self.get).status == 503)
+                try expectEqual(gateway.ask(Self.get).status, 503)
                 #expect(clock.now - began < .milliseconds(4_500))
             }
             withExtendedLifetime(deaf) {}

@@ -1,3 +1,4 @@
+import Expectations
 import Gateway
 import LoopbackKit
 import Services
@@ -42,10 +43,10 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             let (statuses, slowest) = try Self.ask(gateway, times: 24)
-            #expect(statuses == Array(repeating: 200, count: 24))
+            expectEqual(statuses, Array(repeating: 200, count: 24))
             // The head start of a connect is a quarter of a second.
             #expect(slowest < .seconds(10))
-            #expect(origin.requests.count == 24)
+            expectEqual(origin.requests.count, 24)
             withExtendedLifetime(deaf) {}
         }
 
@@ -61,7 +62,7 @@ extension Scenarios {
             )
             defer { gateway.stop() }
             let (statuses, slowest) = try Self.ask(gateway, times: 6)
-            #expect(statuses == Array(repeating: 200, count: 6))
+            expectEqual(statuses, Array(repeating: 200, count: 6))
             #expect(slowest < .seconds(10))
             withExtendedLifetime(deaf) {}
         }
@@ -74,11 +75,11 @@ extension Scenarios {
                 more: "timeouts: { connect: 1h }"
             )
             defer { gateway.stop() }
-            #expect(try gateway.ask(Self.get).status == 504)
+            try expectEqual(gateway.ask(Self.get).status, 504)
             let snapshot = try gateway.server.snapshot()
             let server = try #require(snapshot.origins.first?.servers.first)
-            #expect(server.state == "up")
-            #expect(server.failures == 0)
+            expectEqual(server.state, "up")
+            expectEqual(server.failures, 0)
             withExtendedLifetime(deaf) {}
         }
 
@@ -103,11 +104,11 @@ extension Scenarios {
                 // Nothing comes before the content is whole: this is a pause.
                 #expect(!client.isReadable(within: 800))
                 try client.send("b")
-                #expect(try client.readFinalResponse(to: "POST").status == 504)
+                try expectEqual(client.readFinalResponse(to: "POST").status, 504)
                 let snapshot = try gateway.server.snapshot()
                 let server = try #require(snapshot.origins.first?.servers.first)
-                #expect(server.state == "up")
-                #expect(server.failures == 0)
+                expectEqual(server.state, "up")
+                expectEqual(server.failures, 0)
             }
         }
 
@@ -129,9 +130,9 @@ extension Scenarios {
             // Which event loop takes a connection is chance, and each event loop begins with the
             // hung server.
             let (statuses, _) = try Self.ask(gateway, times: 40)
-            #expect(statuses.count(where: { $0 == 504 }) == 1)
-            #expect(statuses.count(where: { $0 == 200 }) == 39)
-            #expect(hung.connections.count == 1)
+            expectEqual(statuses.count(where: { $0 == 504 }), 1)
+            expectEqual(statuses.count(where: { $0 == 200 }), 39)
+            expectEqual(hung.connections.count, 1)
         }
 
         @Test func `a server that is slow with one request and answers others is not passed over`()
@@ -157,11 +158,11 @@ extension Scenarios {
             let slow = try gateway.connect()
             try slow.send(Self.get.replacing("GET /", with: "GET /slow"))
             try reached.pass()
-            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
-            #expect(try slow.readFinalResponse().status == 504)
-            for _ in 0..<4 { #expect(try gateway.ask(Self.get).status == 200) }
+            for _ in 0..<4 { try expectEqual(gateway.ask(Self.get).status, 200) }
+            try expectEqual(slow.readFinalResponse().status, 504)
+            for _ in 0..<4 { try expectEqual(gateway.ask(Self.get).status, 200) }
             // Turns went on: the first server was not passed over.
-            #expect(origins.map(\.requests.count).sorted() == [4, 5])
+            expectEqual(origins.map(\.requests.count).sorted(), [4, 5])
         }
 
         @Test func `a single server that answers nobody is asked all the same`() throws {
@@ -170,8 +171,8 @@ extension Scenarios {
             let gateway = try TestGateway(hung, more: "timeouts: { first_byte: 100ms }")
             defer { gateway.stop() }
             let (statuses, _) = try Self.ask(gateway, times: 3)
-            #expect(statuses == [504, 504, 504])
-            #expect(hung.connections.count == 3)
+            expectEqual(statuses, [504, 504, 504])
+            expectEqual(hung.connections.count, 3)
         }
     }
 }

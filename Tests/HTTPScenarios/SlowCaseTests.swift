@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import TestSupport
 import Testing
@@ -20,8 +21,8 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             for piece in try Self.pieces(id) { try client.send(piece) }
-            #expect(try client.readFinalResponse().status == 200)
-            #expect(bench.origin.requests.count == 1)
+            try expectEqual(client.readFinalResponse().status, 200)
+            expectEqual(bench.origin.requests.count, 1)
         }
 
         @Test func `a head that is begun and not ended is answered 408`() throws {
@@ -29,7 +30,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.pieces("own-slow-01")[0])
-            #expect(try client.readFinalResponse().status == 408)
+            try expectEqual(client.readFinalResponse().status, 408)
             #expect(try client.endsSilently())
             #expect(bench.origin.connections.isEmpty)
         }
@@ -50,7 +51,7 @@ extension Scenarios {
                 sent += 1
             }
             #expect(sent < bytes.count)
-            #expect(try client.readFinalResponse().status == 408)
+            try expectEqual(client.readFinalResponse().status, 408)
             #expect(began.duration(to: .now) >= .milliseconds(350))
             #expect(bench.origin.connections.isEmpty)
         }
@@ -65,7 +66,7 @@ extension Scenarios {
                 if client.isReadable(within: 100) { break }
                 try client.send(piece)
             }
-            #expect(try client.readFinalResponse().status == 408)
+            try expectEqual(client.readFinalResponse().status, 408)
             #expect(try client.endsSilently())
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             #expect(bench.origin.requests.isEmpty)
@@ -82,7 +83,7 @@ extension Scenarios {
                 #expect(!client.isReadable(within: 100))
                 try client.send("x")
             }
-            #expect(try client.readFinalResponse().status == 200)
+            try expectEqual(client.readFinalResponse().status, 200)
         }
 
         @Test func `a quote that is cut before CR is still malformed`() throws {
@@ -90,7 +91,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             for piece in try Self.pieces("own-slow-06") { try client.send(piece) }
-            #expect(try client.readFinalResponse().status == 400)
+            try expectEqual(client.readFinalResponse().status, 400)
             #expect(try client.endsSilently())
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
             #expect(bench.origin.requests.isEmpty)
@@ -102,11 +103,11 @@ extension Scenarios {
             let client = try bench.connect()
             let pieces = try Self.pieces("own-slow-07")
             try client.send(pieces[0])
-            #expect(try client.readFinalResponse().status == 408)
+            try expectEqual(client.readFinalResponse().status, 408)
             for piece in pieces.dropFirst() { try client.send(piece) }
             #expect(try client.endsSilently())
             #expect(bench.origin.requests.isEmpty)
-            #expect(bench.origin.connections.flatMap(\.heads).count == 1)
+            expectEqual(bench.origin.connections.flatMap(\.heads).count, 1)
         }
 
         @Test func `an idle connection is closed without a word`() throws {
@@ -114,7 +115,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.pieces("own-slow-08")[0])
-            #expect(try client.readFinalResponse().status == 200)
+            try expectEqual(client.readFinalResponse().status, 200)
             #expect(try client.endsSilently())
         }
     }

@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Expectations
 import Foundation
 import Gateway
 import LoopbackKit
@@ -114,7 +115,7 @@ extension Scenarios {
                         + ["--resolve", "\(name).test:\(gateway.port):127.0.0.1"]
                         + ["https://\(name).test:\(gateway.port)/"]
                 )
-                #expect(outcome.status == status, "\(outcome)")
+                expectEqual(outcome.status, status, "\(outcome)")
             }
             let metrics = try gateway.server.snapshot().tls.certificates.map(\.staple)
             guard case .until(let end)? = metrics.first, case .notConfigured? = metrics.last else {
@@ -157,7 +158,7 @@ extension Scenarios {
             let renewed = try end()
             try "no response".write(toFile: file, atomically: true, encoding: .utf8)
             try wait(for: "malformed")
-            #expect(try end() == renewed)
+            try expectEqual(end(), renewed)
             #expect(try Self.status(gateway, "first.test").contains("Cert Status: good"))
             // A reload keeps it as well.
             gateway.server.readAgain()
@@ -168,7 +169,7 @@ extension Scenarios {
             #expect(try Self.status(gateway, "first.test").contains(Self.nothing))
             try first.respond(days: 6, to: file)
             try wait(for: "expired")
-            #expect(try end() == 0)
+            try expectEqual(end(), 0)
             ahead.withLock { $0 = 0 }
             try first.respond(days: 5, to: file)
             try wait(for: nil)
@@ -188,8 +189,8 @@ extension Scenarios {
                 try stage.problems([(certificate, response)]).map(\.text)
             }
             let missing = try stage.problems([(one, file)])
-            #expect(missing.map(\.severity) == [.error])
-            #expect(missing.first?.text.contains("listen[0].tls.certificates[0].ocsp") == true)
+            expectEqual(missing.map(\.severity), [.error])
+            expectEqual(missing.first?.text.contains("listen[0].tls.certificates[0].ocsp"), true)
             try one.respond(to: file)
             #expect(try found(one, file).isEmpty)
             let wanted: [(TestCertificate.Standing, TestCertificate?, TestCertificate, String)] = [
@@ -201,19 +202,19 @@ extension Scenarios {
             for (standing, responder, shown, text) in wanted {
                 try one.respond(standing, responder: responder, to: file)
                 let problems = try found(shown, file)
-                #expect(problems.count == 1)
-                #expect(problems.first?.contains(text) == true, "\(problems)")
-                #expect(problems.first?.contains("certificates[0].ocsp: ") == true)
+                expectEqual(problems.count, 1)
+                expectEqual(problems.first?.contains(text), true, "\(problems)")
+                expectEqual(problems.first?.contains("certificates[0].ocsp: "), true)
             }
             try one.respond(days: nil, to: file)
-            #expect(try found(one, file).first?.contains("without nextUpdate") == true)
+            try expectEqual(found(one, file).first?.contains("without nextUpdate"), true)
             try one.respond(to: file)
             let bytes = try Data(contentsOf: URL(filePath: stage.response("one")))
             try (bytes + [0]).write(to: URL(filePath: file))
-            #expect(try found(one, file).first?.contains("is no OCSP response in DER") == true)
+            try expectEqual(found(one, file).first?.contains("is no OCSP response in DER"), true)
             let stapled = ["-addext", "tlsfeature=status_request"]
             let demanding = try found(stage.certificate("three", more: stapled), nil)
-            #expect(demanding.first?.contains("that demands an OCSP response") == true)
+            expectEqual(demanding.first?.contains("that demands an OCSP response"), true)
         }
 
         @Test func `a responder's own certificate counts when the issuer has made it`() throws {
@@ -230,18 +231,18 @@ extension Scenarios {
             let file = stage.response("leaf")
             try leaf.respond(issuer: authority, responder: responder, to: file)
             let alone = try stage.problems([(leaf, file)]).map(\.text)
-            #expect(alone.first?.contains("whose issuer is not in its file") == true, "\(alone)")
+            expectEqual(alone.first?.contains("whose issuer is not in its file"), true, "\(alone)")
             let texts = try [leaf, authority].map {
                 try String(contentsOfFile: $0.certificate, encoding: .utf8)
             }
             try texts.joined().write(toFile: leaf.certificate, atomically: true, encoding: .utf8)
-            #expect(try stage.problems([(leaf, file)]).map(\.text) == [])
+            try expectEqual(stage.problems([(leaf, file)]).map(\.text), [])
             let gateway = try stage.gateway([(leaf, file)])
             defer { gateway.stop() }
             #expect(try Self.status(gateway, "leaf.test").contains("Cert Status: good"))
             try leaf.respond(issuer: authority, responder: wrong, to: file)
             let refused = try stage.problems([(leaf, file)]).map(\.text)
-            #expect(refused.first?.contains("issuer has not signed") == true, "\(refused)")
+            expectEqual(refused.first?.contains("issuer has not signed"), true, "\(refused)")
         }
     }
 }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Dispatch
+import Expectations
 import Foundation
 import KeyStore
 import Testing
@@ -13,10 +14,11 @@ extension Scenarios {
 
         @Test func `that it begins and is over is said at once`() {
             var report = StateReport<String?>(nil)
-            #expect(report.changed(to: "full", now: 0) == .report("full", leftOut: 0))
-            #expect(report.changed(to: nil, now: 1) == .report(nil, leftOut: 0))
-            #expect(
-                report.changed(to: "full", now: 2 + Self.quiet) == .report("full", leftOut: 0)
+            expectEqual(report.changed(to: "full", now: 0), .report("full", leftOut: 0))
+            expectEqual(report.changed(to: nil, now: 1), .report(nil, leftOut: 0))
+            expectEqual(
+                report.changed(to: "full", now: 2 + Self.quiet),
+                .report("full", leftOut: 0)
             )
         }
 
@@ -24,13 +26,13 @@ extension Scenarios {
             var report = StateReport<String?>(nil)
             _ = report.changed(to: "full", now: 0)
             _ = report.changed(to: nil, now: 0)
-            #expect(report.changed(to: "full", now: 100) == .wait(nanoseconds: Self.quiet - 100))
+            expectEqual(report.changed(to: "full", now: 100), .wait(nanoseconds: Self.quiet - 100))
             for number in 1...50 {
-                #expect(report.changed(to: number % 2 == 0 ? "full" : nil, now: 200) == .none)
+                expectEqual(report.changed(to: number % 2 == 0 ? "full" : nil, now: 200), .none)
             }
-            #expect(report.waited(now: Self.quiet) == .report("full", leftOut: 50))
-            #expect(report.changed(to: nil, now: Self.quiet + 1) == .report(nil, leftOut: 0))
-            #expect(report.waited(now: Self.quiet * 2) == .none)
+            expectEqual(report.waited(now: Self.quiet), .report("full", leftOut: 50))
+            expectEqual(report.changed(to: nil, now: Self.quiet + 1), .report(nil, leftOut: 0))
+            expectEqual(report.waited(now: Self.quiet * 2), .none)
         }
 
         @Test func `a store that fails and recovers again and again has few lines in the log`()

@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import Foundation
 import Glibc
 import LoopbackKit
@@ -31,18 +32,18 @@ extension Scenarios {
             let gateway = try TestGateway(origin, more: Self.drainIdle)
             let (idle, busy) = (try gateway.connect(), try gateway.connect())
             try idle.send(Self.get)
-            #expect(try idle.readResponse().status == 200)
+            try expectEqual(idle.readResponse().status, 200)
             try busy.send(Self.get.replacing("GET /", with: "GET /slow"))
             #expect(origin.wait { $0.flatMap(\.requests).contains { $0.target == "/slow" } })
             gateway.beginStop()
             #expect(try idle.endsSilently())
             #expect(awaitListenerEnd(gateway))
             gate.open()
-            #expect(try busy.readResponse().text == "ok")
+            try expectEqual(busy.readResponse().text, "ok")
             #expect(try busy.endsSilently())
             busy.close()
             idle.close()
-            #expect(gateway.exitStatus() == 0)
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         @Test func `connections that were kept for an origin end before the gateway does`() throws {
@@ -54,12 +55,12 @@ extension Scenarios {
             try second.send(Self.get.replacing("GET /", with: "GET /slow"))
             #expect(origin.wait { $0.count == 1 && $0[0].requests.count == 1 })
             try first.send(Self.get)
-            #expect(try first.readResponse().status == 200)
+            try expectEqual(first.readResponse().status, 200)
             gateway.beginStop()
             #expect(origin.wait { $0.count == 2 && !$0[1].isOpen && $0[0].isOpen })
             gate.open()
-            #expect(try second.readResponse().text == "ok")
-            #expect(gateway.exitStatus() == 0)
+            try expectEqual(second.readResponse().text, "ok")
+            expectEqual(gateway.exitStatus(), 0)
         }
 
         @Test func `content under way is taken to its end`() throws {
@@ -72,10 +73,10 @@ extension Scenarios {
             bench.gateway.beginStop()
             #expect(try idle.endsSilently())
             try client.send("world")
-            #expect(try client.readResponse().status == 200)
+            try expectEqual(client.readResponse().status, 200)
             #expect(try client.endsSilently())
             client.close()
-            #expect(bench.gateway.exitStatus() == 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
         }
 
         @Test func `a response that a slow client has not taken yet is not lost`() throws {
@@ -106,9 +107,9 @@ extension Scenarios {
             let idle = try bench.connect()
             bench.gateway.beginStop()
             #expect(try idle.endsSilently())
-            for _ in 1..<sent { #expect(try client.readResponse().body.count == body.utf8.count) }
+            for _ in 1..<sent { try expectEqual(client.readResponse().body.count, body.utf8.count) }
             client.close()
-            #expect(bench.gateway.exitStatus() == 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
         }
 
         @Test func `what has not ended in time is cut off`() throws {
@@ -125,7 +126,7 @@ extension Scenarios {
             bench.gateway.beginStop()
             // Its end is that of the connection, so an orderly one would look whole.
             #expect(throws: WireFault.reset) { try client.readToEnd() }
-            #expect(bench.gateway.exitStatus() == 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }
 
@@ -138,7 +139,7 @@ extension Scenarios {
             try client.openTunnel()
             bench.gateway.beginStop()
             #expect(try client.endsSilently())
-            #expect(bench.gateway.exitStatus() == 0)
+            expectEqual(bench.gateway.exitStatus(), 0)
         }
 
         @Test func `a reload moves new requests, and one under way keeps its origin`() throws {
@@ -173,7 +174,7 @@ extension Scenarios {
             // Served behind it on the same event loop: the request above is on its way to the deaf
             // one.
             let other = Self.get.replacing("GET /", with: "GET /aside")
-            #expect(try gateway.ask(other).text == "aside")
+            try expectEqual(gateway.ask(other).text, "aside")
             let text = TestGateway.text(
                 [("shop", [new.address])],
                 listen: "address: 127.0.0.1:0"
@@ -189,10 +190,10 @@ extension Scenarios {
                 answer = try gateway.ask(other).text
                 return answer == "new"
             }
-            #expect(answer == "new")
-            #expect(try client.readResponse().text == "old")
+            expectEqual(answer, "new")
+            try expectEqual(client.readResponse().text, "old")
             try client.send(Self.get)
-            #expect(try client.readResponse().text == "new")
+            try expectEqual(client.readResponse().text, "new")
             withExtendedLifetime(deaf) {}
         }
 
@@ -243,7 +244,7 @@ extension Scenarios {
                 encoding: .utf8
             )
             kill(getpid(), SIGHUP)
-            for _ in 0..<20 { #expect(try gateway.ask(Self.get).text == "ok") }
+            for _ in 0..<20 { try expectEqual(gateway.ask(Self.get).text, "ok") }
         }
     }
 }

@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Foundation
 import LoopbackKit
 import Services
@@ -46,19 +47,19 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send(Self.handshake)
             let answer = try client.readResponse()
-            #expect(answer.status == 101)
-            #expect(answer.head.all("upgrade") == ["websocket"])
-            #expect(answer.head.all("connection") == ["upgrade"])
+            expectEqual(answer.status, 101)
+            expectEqual(answer.head.all("upgrade"), ["websocket"])
+            expectEqual(answer.head.all("connection"), ["upgrade"])
             #expect(answer.head.has("sec-websocket-accept"))
             let request = try #require(bench.origin.requests.first)
-            #expect(request.head.all("upgrade") == ["websocket"])
-            #expect(request.head.all("connection") == ["upgrade"])
+            expectEqual(request.head.all("upgrade"), ["websocket"])
+            expectEqual(request.head.all("connection"), ["upgrade"])
             let message = [UInt8](repeating: 0, count: 100_000) + Array("\r\n\r\nGET /x".utf8)
             try client.send(message)
-            #expect(try client.take(message.count) == message)
+            try expectEqual(client.take(message.count), message)
             try client.send("last")
             client.finishSending()
-            #expect(try client.readToEnd() == Array("last".utf8))
+            try expectEqual(client.readToEnd(), Array("last".utf8))
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }
 
@@ -71,16 +72,16 @@ extension Scenarios {
             )
             let client = try gateway.connect()
             try client.send(Self.handshake)
-            #expect(try client.readResponse().status == 101)
+            try expectEqual(client.readResponse().status, 101)
             // Another request begins and ends meanwhile.
-            #expect(try gateway.ask("GET /%2f HTTP/1.1\r\nHost: a\r\n\r\n").status == 400)
+            try expectEqual(gateway.ask("GET /%2f HTTP/1.1\r\nHost: a\r\n\r\n").status, 400)
             try client.send([UInt8](repeating: 7, count: 100_000))
-            #expect(try client.take(100_000).count == 100_000)
-            #expect(try self.openTunnels(gateway) == 1)
+            try expectEqual(client.take(100_000).count, 100_000)
+            try expectEqual(self.openTunnels(gateway), 1)
             client.finishSending()
-            #expect(try client.readToEnd() == [])
+            try expectEqual(client.readToEnd(), [])
             let lines = try self.logLines(gateway, count: 2)
-            #expect(try self.openTunnels(gateway) == 0)
+            try expectEqual(self.openTunnels(gateway), 0)
             gateway.stop()
             try #require(lines.count == 2)
             #expect(lines[0].contains(#""status":400"#))
@@ -127,14 +128,14 @@ extension Scenarios {
             defer { bench.stop() }
             let clients = try (0..<200).map { _ in try bench.connect() }
             for client in clients { try client.send(Self.handshake) }
-            for client in clients { #expect(try client.readResponse().status == 101) }
+            for client in clients { try expectEqual(client.readResponse().status, 101) }
             for round in 0..<5 {
                 for (number, client) in clients.enumerated() {
                     try client.send("message \(round) of \(number);")
                 }
                 for (number, client) in clients.enumerated() {
                     let message = Array("message \(round) of \(number);".utf8)
-                    #expect(try client.take(message.count) == message)
+                    try expectEqual(client.take(message.count), message)
                 }
             }
             for client in clients { client.close() }
@@ -163,10 +164,10 @@ extension Scenarios {
             let client = try bench.connect()
             try client.send(Self.handshake + "early")
             // Served behind it on the same event loop, so the event loop has seen all of it.
-            #expect(try bench.gateway.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text == "ok")
+            try expectEqual(bench.gateway.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text, "ok")
             gate.open()
-            #expect(try client.readResponse().status == 101)
-            #expect(try client.take(11) == Array("quiet early".utf8))
+            try expectEqual(client.readResponse().status, 101)
+            try expectEqual(client.take(11), Array("quiet early".utf8))
         }
 
         @Test func `an origin that refuses the upgrade leaves a connection for requests`() throws {
@@ -176,10 +177,10 @@ extension Scenarios {
             for _ in 0..<2 {
                 try client.send(Self.handshake)
                 let answer = try client.readResponse()
-                #expect(answer.status == 200)
+                expectEqual(answer.status, 200)
                 #expect(!answer.head.has("upgrade"))
             }
-            #expect(bench.origin.connections.count == 1)
+            expectEqual(bench.origin.connections.count, 1)
         }
 
         @Test(arguments: ["h2c", "h2c, websocket", "TLS/1.0", "foo/9"])
@@ -189,7 +190,7 @@ extension Scenarios {
             let bench = try Bench()
             defer { bench.stop() }
             let request = Self.handshake.replacing("Upgrade: websocket", with: "Upgrade: \(wanted)")
-            #expect(try bench.gateway.ask(request).status == 200)
+            try expectEqual(bench.gateway.ask(request).status, 200)
             let head = try #require(bench.origin.requests.first).head
             #expect(!head.has("upgrade") && !head.has("connection"))
         }
@@ -203,7 +204,7 @@ extension Scenarios {
                 try connection.awaitEnd()
             }
             defer { bench.stop() }
-            #expect(try bench.gateway.ask(Self.handshake).status == 502)
+            try expectEqual(bench.gateway.ask(Self.handshake).status, 502)
         }
 
         @Test func `bytes that the origin sends with its 101 come first`() throws {
@@ -215,8 +216,8 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.handshake)
-            #expect(try client.readResponse().status == 101)
-            #expect(try client.take(5) == Array("hello".utf8))
+            try expectEqual(client.readResponse().status, 101)
+            try expectEqual(client.take(5), Array("hello".utf8))
         }
 
         @Test func `what a client sends behind the origin's end arrives whole`() throws {
@@ -233,14 +234,14 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.handshake)
-            #expect(try client.readResponse().status == 101)
-            #expect(try client.readToEnd() == Array("bye".utf8))
+            try expectEqual(client.readResponse().status, 101)
+            try expectEqual(client.readToEnd(), Array("bye".utf8))
             let bytes = [UInt8](repeating: 7, count: 32 << 20)
             let sent = try client.sendUntilStalled(bytes, milliseconds: 200)
             client.close()
             gate.open()
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
-            #expect(received.withLock { $0 } == sent)
+            expectEqual(received.withLock { $0 }, sent)
         }
 
         /// The close of a Unix socket ends both directions at once.
@@ -268,17 +269,17 @@ extension Scenarios {
             defer { gateway.stop() }
             let client = try Wire(path: path)
             try client.send(Self.handshake)
-            #expect(try client.readResponse().status == 101)
+            try expectEqual(client.readResponse().status, 101)
             let bytes = [UInt8](repeating: 7, count: 32 << 20)
             let sent = try client.sendUntilStalled(bytes, milliseconds: 200)
             client.close()
             // Served on the same event loop, so that it has seen the close.
             let other = try Wire(path: path)
             try other.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            #expect(try other.readResponse().text == "ok")
+            try expectEqual(other.readResponse().text, "ok")
             gate.open()
             #expect(origin.wait { $0.allSatisfy { !$0.isOpen } })
-            #expect(received.withLock { $0 } == sent)
+            expectEqual(received.withLock { $0 }, sent)
         }
 
         /// The event loop stands still behind its turn, so that what a turn has passed on can be
@@ -294,7 +295,7 @@ extension Scenarios {
                 try flood.pass()
                 let bytes = [UInt8](repeating: 7, count: EventLoop.inputBytes * 3 / 2)
                 let sent = try connection.wire.sendUntilStalled(bytes, milliseconds: 200)
-                #expect(sent == bytes.count)
+                expectEqual(sent, bytes.count)
                 stalled.open()
                 try connection.awaitEnd()
             }
@@ -306,16 +307,17 @@ extension Scenarios {
             let door = try LoopDoor(gateway)
             let client = try gateway.connect()
             try client.send(Self.handshake)
-            #expect(try client.readResponse().status == 101)
+            try expectEqual(client.readResponse().status, 101)
             try door.shut()
             flood.open()
             try stalled.pass()
             try door.shutAgain()
             while client.isReadable(within: 200) { try client.receive() }
-            #expect(client.inbox.count == EventLoop.inputBytes)
+            expectEqual(client.inbox.count, EventLoop.inputBytes)
             door.open()
-            #expect(
-                try client.take(EventLoop.inputBytes * 3 / 2).count == EventLoop.inputBytes * 3 / 2
+            try expectEqual(
+                client.take(EventLoop.inputBytes * 3 / 2).count,
+                EventLoop.inputBytes * 3 / 2
             )
             door.remove()
         }
@@ -325,7 +327,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.handshake)
-            #expect(try client.readResponse().status == 101)
+            try expectEqual(client.readResponse().status, 101)
             client.reset()
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }
@@ -335,7 +337,7 @@ extension Scenarios {
             defer { bench.stop() }
             let client = try bench.connect()
             try client.send(Self.handshake)
-            #expect(try client.readResponse().status == 101)
+            try expectEqual(client.readResponse().status, 101)
             #expect(try client.endsSilently())
             #expect(bench.origin.wait { $0.allSatisfy { !$0.isOpen } })
         }

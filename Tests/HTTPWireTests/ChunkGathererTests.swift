@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -13,17 +14,17 @@ import Testing
     }
 
     @Test func `no content makes no chunk, which would be an end`() {
-        #expect(gathered([]) == "")
-        #expect(gathered([], behind: "head") == "head")
+        expectEqual(gathered([]), "")
+        expectEqual(gathered([], behind: "head"), "head")
     }
 
     @Test func `one piece stays as it is`() {
-        #expect(gathered(["0123456789abcdef"]) == "10\r\n0123456789abcdef\r\n")
+        expectEqual(gathered(["0123456789abcdef"]), "10\r\n0123456789abcdef\r\n")
     }
 
     @Test func `many pieces make one chunk, behind what stood there`() {
-        #expect(gathered(["a", "b", "c"], behind: "1\r\nx\r\n") == "1\r\nx\r\n3\r\nabc\r\n")
+        expectEqual(gathered(["a", "b", "c"], behind: "1\r\nx\r\n"), "1\r\nx\r\n3\r\nabc\r\n")
         let pieces = Array(repeating: "a", count: 300)
-        #expect(gathered(pieces) == "12c\r\n" + String(repeating: "a", count: 300) + "\r\n")
+        expectEqual(gathered(pieces), "12c\r\n" + String(repeating: "a", count: 300) + "\r\n")
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -81,11 +82,11 @@ struct ChunkedBodyTests {
         let bytes = Array((row.bytes + next).utf8)
         for pieces in Splits.all(bytes) {
             let result = Self.read(pieces)
-            #expect(result.fault == row.reason)
+            expectEqual(result.fault, row.reason)
             guard row.reason == nil else { continue }
-            #expect(result.content == Array(row.content.utf8))
-            #expect(result.rest == next.utf8.count)
-            #expect(result.reader.contentCount == UInt64(row.content.utf8.count))
+            expectEqual(result.content, Array(row.content.utf8))
+            expectEqual(result.rest, next.utf8.count)
+            expectEqual(result.reader.contentCount, UInt64(row.content.utf8.count))
         }
     }
 
@@ -103,11 +104,9 @@ struct ChunkedBodyTests {
         var limits = HeadLimits()
         limits.chunkExtensionBytesMax = 6
         let fine = "1;ab\r\nx\r\n0;cd\r\n\r\n"
-        #expect(Self.read([Array(fine.utf8)], limits: limits).fault == nil)
+        expectEqual(Self.read([Array(fine.utf8)], limits: limits).fault, nil)
         let more = "1;ab\r\nx\r\n0;cde\r\n\r\n"
-        #expect(
-            Self.read([Array(more.utf8)], limits: limits).fault == .chunkExtensionsTooLong
-        )
+        expectEqual(Self.read([Array(more.utf8)], limits: limits).fault, .chunkExtensionsTooLong)
     }
 
     @Test func `trailers are bounded and kept apart`() {
@@ -118,9 +117,9 @@ struct ChunkedBodyTests {
         #expect(fine.fault == nil && fine.reader.trailers.fields.fields.count == 2)
         #expect(!fine.reader.trailers.isEmpty)
         let many = "0\r\nA: 1\r\nB: 1\r\nC: 1\r\n\r\n"
-        #expect(Self.read([Array(many.utf8)], limits: limits).fault == .trailersTooLong)
+        expectEqual(Self.read([Array(many.utf8)], limits: limits).fault, .trailersTooLong)
         let long = "0\r\nA: \(String(repeating: "x", count: 60))"
-        #expect(Self.read([Array(long.utf8)], limits: limits).fault == .trailersTooLong)
+        expectEqual(Self.read([Array(long.utf8)], limits: limits).fault, .trailersTooLong)
         let forbidden = Self.read([Array("0\r\nContent-Length: 1\r\nHost: b\r\n\r\n".utf8)])
         #expect(forbidden.reader.trailers.isEmpty)
     }
@@ -157,7 +156,7 @@ struct ChunkedBodyTests {
         try open.close()
         #expect(open.isFinished && open.contentCount == 2)
         var short = BodyReader(.length(3), limits: HeadLimits())
-        #expect(short.expectedCount == 3)
+        expectEqual(short.expectedCount, 3)
         #expect(throws: Malformed(.bodyTruncated, at: 0)) { try short.close() }
     }
 }

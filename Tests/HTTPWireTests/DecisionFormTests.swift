@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -26,15 +27,15 @@ import Testing
     @Test func `each form has names of its own`() throws {
         let expected = "POST /orders/1?x=%20 HTTP/1.1\r\nHost: api.example\r\n"
         let other = "X-Original-Method: POST\r\n"
-        #expect(try asked(.authRequest, Self.original) == expected + "\r\n")
-        #expect(try asked(.forwardAuth, Self.forwarded) == expected + "\r\n")
-        #expect(
-            try asked(.forwardAuth, Self.forwarded + ["X-Original-Method: POST"])
-                == expected + other + "\r\n"
+        try expectEqual(asked(.authRequest, Self.original), expected + "\r\n")
+        try expectEqual(asked(.forwardAuth, Self.forwarded), expected + "\r\n")
+        try expectEqual(
+            asked(.forwardAuth, Self.forwarded + ["X-Original-Method: POST"]),
+            expected + other + "\r\n"
         )
-        #expect(try asked(.authRequest, Self.forwarded) == nil)
-        #expect(try asked(.forwardAuth, Self.original) == nil)
-        #expect(try asked(.extAuthz, Self.original) == nil)
+        try expectEqual(asked(.authRequest, Self.forwarded), nil)
+        try expectEqual(asked(.forwardAuth, Self.original), nil)
+        try expectEqual(asked(.extAuthz, Self.original), nil)
     }
 
     @Test func `a name that is absent, empty or repeated names no request`() throws {
@@ -45,13 +46,17 @@ import Testing
                 let line = lines[index]
                 var without = lines
                 without.remove(at: index)
-                #expect(try asked(form, without) == nil, "without \(line)")
+                try expectEqual(asked(form, without), nil, "without \(line)")
                 let name = line.prefix { $0 != ":" }
-                #expect(try asked(form, without + ["\(name):"]) == nil, "\(name) empty")
-                #expect(try asked(form, lines + [line]) == nil, "\(name) twice")
-                #expect(try asked(form, lines + [line.lowercased()]) == nil, "\(name) in two cases")
+                try expectEqual(asked(form, without + ["\(name):"]), nil, "\(name) empty")
+                try expectEqual(asked(form, lines + [line]), nil, "\(name) twice")
+                try expectEqual(
+                    asked(form, lines + [line.lowercased()]),
+                    nil,
+                    "\(name) in two cases"
+                )
                 let twin = name.replacing("-", with: "_")
-                #expect(try asked(form, without + ["\(twin): /x"]) == nil, "\(twin)")
+                try expectEqual(asked(form, without + ["\(twin): /x"]), nil, "\(twin)")
             }
         }
     }
@@ -88,9 +93,9 @@ import Testing
         ]
         let text = try #require(try asked(.authRequest, hop + Self.original + kept))
         let lines = text.split(separator: "\r\n").map(String.init)
-        #expect(Array(lines.dropFirst(2)) == kept)
+        expectEqual(Array(lines.dropFirst(2)), kept)
         let head = try RequestHead.reading(text)
-        #expect(head.framing == .none)
+        expectEqual(head.framing, .none)
     }
 
     @Test(arguments: [
@@ -102,7 +107,7 @@ import Testing
         framing: BodyFraming
     ) throws {
         let text = try #require(try asked(.authRequest, Self.original + [line]))
-        #expect(try RequestHead.reading(text).framing == framing)
+        try expectEqual(RequestHead.reading(text).framing, framing)
     }
 
     private static let length = "X-Original-Content-Length: "
@@ -147,8 +152,8 @@ import Testing
         let bytes = Array(text.utf8)
         let head = try RequestHead.reading(text)
         let whole = DecisionQuestion(form, content: .whole)
-        #expect(whole.askedContent(of: head, bytes.span) == content, "\(form) \(lines)")
-        #expect(DecisionQuestion(form).askedContent(of: head, bytes.span) == .unseen)
+        expectEqual(whole.askedContent(of: head, bytes.span), content, "\(form) \(lines)")
+        expectEqual(DecisionQuestion(form).askedContent(of: head, bytes.span), .unseen)
     }
 
     @Test func `a preflight is still one`() throws {
@@ -180,7 +185,7 @@ import Testing
         let text = (["GET / HTTP/1.1", "Host: a"] + lines).map { $0 + "\r\n" }.joined() + "\r\n"
         let bytes = Array(text.utf8)
         let head = try RequestHead.reading(text)
-        #expect(head.fields.asksForeignProtocol(bytes.span) == isForeign, "\(lines)")
+        expectEqual(head.fields.asksForeignProtocol(bytes.span), isForeign, "\(lines)")
     }
 
     @Test func `each spelling of a name that counts is a twin`() throws {

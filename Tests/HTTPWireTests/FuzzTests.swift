@@ -1,3 +1,4 @@
+import Expectations
 import FuzzTargets
 import HTTPWire
 import TestSupport
@@ -94,7 +95,7 @@ struct FuzzTests {
         for round in 0..<3000 {
             let bytes = mutator.mutated(Self.requests[round % Self.requests.count])
             let fault = FuzzTarget.faultOfRewriting(bytes)
-            #expect(fault == nil, "\(bytes)")
+            expectEqual(fault, nil, "\(bytes)")
         }
     }
 
@@ -115,7 +116,7 @@ struct FuzzTests {
             }
             #expect(walk != .stopped)
             if let address = IPAddress(bytes.span, 0..<bytes.count) {
-                #expect(IPAddress(address.text) == address)
+                expectEqual(IPAddress(address.text), address)
             }
         }
     }
@@ -166,7 +167,7 @@ struct FuzzTests {
                 else { continue }
                 address.read(head.fields, bytes.span, source: source, peer: peer) { $0 == peer }
                 let expected = entry.contains("2001") ? "2001:db8::7" : "198.51.100.7"
-                #expect(address.client.text == expected, "\(text(list, 0..<list.count))")
+                expectEqual(address.client.text, expected, "\(text(list, 0..<list.count))")
                 read += 1
             }
         }

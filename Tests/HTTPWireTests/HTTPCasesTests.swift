@@ -1,3 +1,4 @@
+import Expectations
 import FuzzTargets
 import HTTPWire
 import Services
@@ -16,7 +17,7 @@ struct HTTPCasesTests {
             if HTTPCase.divergences[one.id] != nil {
                 #expect(fault != nil, "\(one.id) passes now; take it off the list")
             } else {
-                #expect(fault == nil, "\(one.id), \(pieces.count) pieces")
+                expectEqual(fault, nil, "\(one.id), \(pieces.count) pieces")
             }
             if let marker = one.expect.never_upstream {
                 #expect(!replay.messages.contains { $0.target == Array(marker.utf8) })
@@ -38,7 +39,7 @@ struct HTTPCasesTests {
             if HTTPCase.divergences[one.id] != nil {
                 #expect(fault != nil, "\(one.id) passes now; take it off the list")
             } else {
-                #expect(fault == nil, "\(one.id), \(pieces.count) pieces")
+                expectEqual(fault, nil, "\(one.id), \(pieces.count) pieces")
             }
         }
     }

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -30,10 +31,10 @@ struct HeadScannerTests {
             let head = Array(source.utf8)
             for pieces in Splits.all(head + next) {
                 let (outcome, _) = Self.scan(pieces)
-                #expect(outcome == .success(.complete(start..<head.count)))
+                expectEqual(outcome, .success(.complete(start..<head.count)))
             }
             let (_, seen) = Self.scan(Splits.singles(head + next))
-            #expect(seen == head.count)
+            expectEqual(seen, head.count)
         }
     }
 
@@ -51,10 +52,10 @@ struct HeadScannerTests {
         let (outcome, seen) = Self.scan(Splits.singles(bytes))
         if reason == .hostMissing {
             // Only the whole head tells; the scanner lets it through.
-            #expect(outcome == .success(.complete(0..<bytes.count)))
+            expectEqual(outcome, .success(.complete(0..<bytes.count)))
         } else {
-            #expect(outcome == .failure(Malformed(reason, at: 0)))
-            #expect(seen == bytes.count)
+            expectEqual(outcome, .failure(Malformed(reason, at: 0)))
+            expectEqual(seen, bytes.count)
         }
     }
 
@@ -72,9 +73,9 @@ struct HeadScannerTests {
         _ reason: Malformed.Reason
     ) {
         let source = Array((start + String(repeating: filling, count: 20000) + end).utf8)
-        #expect(Self.scan([source]).0 == .failure(Malformed(reason, at: 0)))
+        expectEqual(Self.scan([source]).0, .failure(Malformed(reason, at: 0)))
         let (outcome, seen) = Self.scan(Splits.singles(source))
-        #expect(outcome == .failure(Malformed(reason, at: 0)))
+        expectEqual(outcome, .failure(Malformed(reason, at: 0)))
         #expect(seen <= Self.limits.headBytesMax + 2)
     }
 
@@ -82,7 +83,7 @@ struct HeadScannerTests {
         let head = Array("POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n".utf8)
         for count in head.indices {
             let (outcome, _) = Self.scan([Array(head[..<count])])
-            #expect(outcome == .success(.needMore))
+            expectEqual(outcome, .success(.needMore))
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import TestSupport
 import Testing
@@ -41,12 +42,13 @@ struct HeadWriterTests {
                 + "Proxy-Connection: z\r\nApp-Attest-Verdict: pass\r\nProxy: http://evil\r\n"
                 + "App-Attest-Assertion: AAAA\r\nTransfer-Encoding: chunked\r\nX-Last:v\r\n\r\n"
         )
-        #expect(
-            out == """
-                POST /a%20b?c HTTP/1.1\r\nHost: a\r\naccept: x\r\nAccept: y\r\n\
-                App-Attest-Assertion: AAAA\r\nX-Last: v\r\nTransfer-Encoding: chunked\r\n\
-                Via: 1.1 portcullis\r\n\r\n
-                """
+        expectEqual(
+            out,
+            """
+            POST /a%20b?c HTTP/1.1\r\nHost: a\r\naccept: x\r\nAccept: y\r\n\
+            App-Attest-Assertion: AAAA\r\nX-Last: v\r\nTransfer-Encoding: chunked\r\n\
+            Via: 1.1 portcullis\r\n\r\n
+            """
         )
     }
 
@@ -54,11 +56,12 @@ struct HeadWriterTests {
         let out = try Self.request(
             "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0010\r\n\r\n"
         )
-        #expect(
-            out == """
-                POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\
-                Via: 1.1 portcullis\r\n\r\n
-                """
+        expectEqual(
+            out,
+            """
+            POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\
+            Via: 1.1 portcullis\r\n\r\n
+            """
         )
     }
 
@@ -73,15 +76,13 @@ struct HeadWriterTests {
         _ forwarded: String
     ) throws {
         let out = try Self.request("\(line)\r\nHost: B.test\r\nX: y\r\n\r\n")
-        #expect(
-            out == "\(forwarded)\r\nHost: B.test\r\nX: y\r\nVia: 1.1 portcullis\r\n\r\n"
-        )
+        expectEqual(out, "\(forwarded)\r\nHost: B.test\r\nX: y\r\nVia: 1.1 portcullis\r\n\r\n")
     }
 
     @Test func `the version is our own, and Via tells the client's`() throws {
-        #expect(
-            try Self.request("GET / HTTP/1.0\r\nVia: 1.0 x\r\n\r\n")
-                == "GET / HTTP/1.1\r\nVia: 1.0 x\r\nVia: 1.0 portcullis\r\n\r\n"
+        try expectEqual(
+            Self.request("GET / HTTP/1.0\r\nVia: 1.0 x\r\n\r\n"),
+            "GET / HTTP/1.1\r\nVia: 1.0 x\r\nVia: 1.0 portcullis\r\n\r\n"
         )
         let star = try Self.request("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 3\r\n\r\n")
         #expect(star.hasPrefix("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 2\r\n"))
@@ -95,9 +96,7 @@ struct HeadWriterTests {
             $0.keeping = FieldNameSet(["x-host", "Y"])
             $0.dropping.formUnion(FieldKindSet([.cookie, .host]))
         }
-        #expect(
-            out == "GET / HTTP/1.1\r\nX-One: 1\r\nX-HOST: b\r\nVia: 1.1 portcullis\r\n\r\n"
-        )
+        expectEqual(out, "GET / HTTP/1.1\r\nX-One: 1\r\nX-HOST: b\r\nVia: 1.1 portcullis\r\n\r\n")
     }
 
     @Test func `what CGI can't tell from a guarded field ends here`() throws {
@@ -108,11 +107,12 @@ struct HeadWriterTests {
         let out = try Self.request(source) {
             $0.guarding = FieldNameSet(["idempotency-key", "x.y"])
         }
-        #expect(
-            out == """
-                GET / HTTP/1.1\r\nHost: a\r\nIdempotency-KEY: 1\r\nIdempotency-Keys: 5\r\n\
-                X.Y: 6\r\nX1Y: 8\r\nVia: 1.1 portcullis\r\n\r\n
-                """
+        expectEqual(
+            out,
+            """
+            GET / HTTP/1.1\r\nHost: a\r\nIdempotency-KEY: 1\r\nIdempotency-Keys: 5\r\n\
+            X.Y: 6\r\nX1Y: 8\r\nVia: 1.1 portcullis\r\n\r\n
+            """
         )
     }
 
@@ -138,28 +138,27 @@ struct HeadWriterTests {
             $0.date = HTTPDate.bytes(unixSeconds: 784_111_777)
             $0.connection = .close
         }
-        #expect(
-            out == """
-                HTTP/1.1 200 \r\nX: y\r\nX_Z: 1\r\nTransfer-Encoding: chunked\r\n\
-                Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n
-                """
+        expectEqual(
+            out,
+            """
+            HTTP/1.1 200 \r\nX: y\r\nX_Z: 1\r\nTransfer-Encoding: chunked\r\n\
+            Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n
+            """
         )
     }
 
     @Test func `a length without content is passed on where it may stand`() throws {
         let head = "Content-Length: 5\r\nDate: x\r\n\r\n"
         let kept = try Self.response("HTTP/1.1 200 OK\r\n\(head)", to: .head)
-        #expect(kept == "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 5\r\n\r\n")
+        expectEqual(kept, "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 5\r\n\r\n")
         #expect(try Self.response("HTTP/1.1 304 X\r\n\(head)").contains("Content-Length: 5\r\n"))
         #expect(try !Self.response("HTTP/1.1 204 X\r\n\(head)").contains("Content-Length"))
         let interim = try Self.response("HTTP/1.1 103 X\r\nLink: y\r\n\r\n")
-        #expect(interim == "HTTP/1.1 103 X\r\nLink: y\r\n\r\n")
+        expectEqual(interim, "HTTP/1.1 103 X\r\nLink: y\r\n\r\n")
         let upgrade = try Self.response(
             "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
         ) { $0.connection = .upgrade }
-        #expect(
-            upgrade == "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"
-        )
+        expectEqual(upgrade, "HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n")
     }
 
     @Test func `a local answer has its phrase, date and framing`() {
@@ -174,12 +173,13 @@ struct HeadWriterTests {
         HeadWriter.field("WWW-Authenticate", "AppAttest", into: &out)
         HeadWriter.field(text: Array("X-\r\nA".utf8), Array("b\r\nc: \u{0}".utf8), into: &out)
         HeadWriter.endHead(into: &out)
-        #expect(
-            String(decoding: out, as: UTF8.self) == """
-                HTTP/1.1 401 Unauthorized\r\nDate: Tue, 29 Feb 2000 00:00:00 GMT\r\n\
-                Content-Length: 12\r\nConnection: keep-alive\r\nWWW-Authenticate: AppAttest\r\n\
-                X-A: b  c:  \r\n\r\n
-                """
+        expectEqual(
+            String(decoding: out, as: UTF8.self),
+            """
+            HTTP/1.1 401 Unauthorized\r\nDate: Tue, 29 Feb 2000 00:00:00 GMT\r\n\
+            Content-Length: 12\r\nConnection: keep-alive\r\nWWW-Authenticate: AppAttest\r\n\
+            X-A: b  c:  \r\n\r\n
+            """
         )
     }
 
@@ -190,15 +190,15 @@ struct HeadWriterTests {
         let source = Array("0\r\nX-T:  v \r\nHost: b\r\nX_T: c\r\n\r\n".utf8)
         var position = 0
         let step = try reader.read(source.span, from: &position)
-        #expect(step == .finished)
+        expectEqual(step, .finished)
         var out: [UInt8] = []
         ChunkWriter.beginChunk(4096, into: &out)
         ChunkWriter.endChunk(into: &out)
         ChunkWriter.end(with: reader.trailers, into: &out)
         ChunkWriter.end(into: &out)
-        #expect(
-            String(decoding: out, as: UTF8.self)
-                == "1000\r\n\r\n0\r\nX-T: v\r\n\r\n0\r\n\r\n"
+        expectEqual(
+            String(decoding: out, as: UTF8.self),
+            "1000\r\n\r\n0\r\nX-T: v\r\n\r\n0\r\n\r\n"
         )
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -28,11 +29,11 @@ struct ProxyHeaderTests {
         let whole = ProxyHeader.Reading.complete(byteCount: header.count, source)
         for rest in [[], [UInt8]("GET / HTTP/1.1\r\n".utf8), header] {
             let bytes = header + rest
-            #expect(try ProxyHeader.read(bytes.span) == whole, sourceLocation: location)
+            try expectEqual(ProxyHeader.read(bytes.span), whole, sourceLocation: location)
         }
         for count in 0..<header.count {
             let reading = try ProxyHeader.read(header.span.extracting(first: count))
-            #expect(reading == .needMore, "\(count)", sourceLocation: location)
+            expectEqual(reading, .needMore, "\(count)", sourceLocation: location)
         }
     }
 
@@ -92,7 +93,7 @@ struct ProxyHeaderTests {
         let attached = Self.ends + [2, 0, 4] + "shop".utf8 + [4, 0, 0]
         try Self.expect(Self.binary(0x21, 0x11, attached), is: Self.client("192.0.2.1", 51_234))
         let most = Self.ends + [4, 0x0F, 0xE1] + [UInt8](repeating: 0, count: 0xFE1)
-        #expect(Self.binary(0x21, 0x11, most).count == ProxyHeader.byteCountMax)
+        expectEqual(Self.binary(0x21, 0x11, most).count, ProxyHeader.byteCountMax)
         try Self.expect(Self.binary(0x21, 0x11, most), is: Self.client("192.0.2.1", 51_234))
     }
 
@@ -125,10 +126,10 @@ struct ProxyHeaderTests {
         let own = ProxyHeader.End(try #require(IPAddress("198.51.100.7")), port: 443)
         var out: [UInt8] = []
         ProxyHeader.append((source, own), to: &out)
-        #expect(out == Self.binary())
+        expectEqual(out, Self.binary())
         out = []
         ProxyHeader.append(nil, to: &out)
-        #expect(out == Self.binary(0x20, 0, []))
+        expectEqual(out, Self.binary(0x20, 0, []))
     }
 
     @Test func `ends of two families are written as IPv6`() throws {
@@ -144,6 +145,6 @@ struct ProxyHeaderTests {
             byteCount: out.count,
             try Self.client("192.0.2.1", 1)
         )
-        #expect(try ProxyHeader.read(out.span) == whole)
+        try expectEqual(ProxyHeader.read(out.span), whole)
     }
 }

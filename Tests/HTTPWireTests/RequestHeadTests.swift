@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -60,7 +61,7 @@ struct RequestHeadTests {
     @Test(arguments: framingRows)
     func `a field section is read strictly`(_ row: Row) {
         let text = "POST / HTTP/1.1\r\nHost: a.test\r\n\(row.fields)\r\n\r\n"
-        #expect(RequestHead.fault(text) == row.reason)
+        expectEqual(RequestHead.fault(text), row.reason)
     }
 
     @Test(
@@ -82,7 +83,7 @@ struct RequestHeadTests {
         ] as [(String, Malformed.Reason?)]
     )
     func `a request line is read strictly`(_ line: String, _ reason: Malformed.Reason?) {
-        #expect(RequestHead.fault("\(line)\r\nHost: a.test\r\n\r\n") == reason)
+        expectEqual(RequestHead.fault("\(line)\r\nHost: a.test\r\n\r\n"), reason)
     }
 
     @Test(arguments: [
@@ -94,7 +95,7 @@ struct RequestHeadTests {
     ])
     func `Host is a host and a port`(_ host: String, _ isValid: Bool) {
         let reason = RequestHead.fault("GET / HTTP/1.1\r\nHost: \(host)\r\n\r\n")
-        #expect(reason == (isValid ? nil : .hostInvalid))
+        expectEqual(reason, isValid ? nil : .hostInvalid)
     }
 
     @Test func `bounds hold at their exact value`() throws {
@@ -104,24 +105,24 @@ struct RequestHeadTests {
         limits.fieldsMax = 2
         limits.fieldNameBytesMax = 5
         let fine = "POST /23456789 HTTP/1.1\r\nHost: a\r\nABCDE: 1\r\n\r\n"
-        #expect(RequestHead.fault(fine, limits: limits) == nil)
+        expectEqual(RequestHead.fault(fine, limits: limits), nil)
         let longTarget = "POST /2345678901 HTTP/1.1\r\nHost: a\r\n\r\n"
-        #expect(RequestHead.fault(longTarget, limits: limits) == .targetTooLong)
+        expectEqual(RequestHead.fault(longTarget, limits: limits), .targetTooLong)
         let longMethod = "PATCH / HTTP/1.1\r\nHost: a\r\n\r\n"
-        #expect(RequestHead.fault(longMethod, limits: limits) == .methodTooLong)
+        expectEqual(RequestHead.fault(longMethod, limits: limits), .methodTooLong)
         let longName = "POST / HTTP/1.1\r\nHost: a\r\nABCDEF: 1\r\n\r\n"
-        #expect(RequestHead.fault(longName, limits: limits) == .fieldNameTooLong)
+        expectEqual(RequestHead.fault(longName, limits: limits), .fieldNameTooLong)
         let manyFields = "POST / HTTP/1.1\r\nHost: a\r\nB: 1\r\nC: 1\r\n\r\n"
-        #expect(RequestHead.fault(manyFields, limits: limits) == .fieldsTooMany)
+        expectEqual(RequestHead.fault(manyFields, limits: limits), .fieldsTooMany)
         limits.headBytesMax = fine.utf8.count
-        #expect(RequestHead.fault(fine, limits: limits) == nil)
+        expectEqual(RequestHead.fault(fine, limits: limits), nil)
         limits.headBytesMax -= 1
-        #expect(RequestHead.fault(fine, limits: limits) == .headTooLong)
+        expectEqual(RequestHead.fault(fine, limits: limits), .headTooLong)
     }
 
     @Test func `nothing but the head may be read as the head`() {
         let head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-        #expect(RequestHead.fault(head + "x") == .fieldNameSyntax)
+        expectEqual(RequestHead.fault(head + "x"), .fieldNameSyntax)
         #expect(RequestHead.fault(String(head.dropLast())) != nil)
         #expect(RequestHead.fault("") != nil)
     }
@@ -131,15 +132,15 @@ struct RequestHeadTests {
         let head = try RequestHead.reading(source)
         let bytes = Array(source.utf8)
         let host = head.host(bytes.span)
-        #expect(text(bytes, head.methodRange) == "GET")
-        #expect(text(bytes, head.target) == "http://A.test:80/p?q=/x")
-        #expect(text(bytes, head.path) == "/p")
-        #expect(text(bytes, head.query) == "?q=/x")
-        #expect(text(bytes, head.authority) == "A.test:80")
-        #expect(text(bytes, host) == "A.test")
-        #expect(text(bytes, head.fields.fields[1].name) == "X-A")
-        #expect(text(bytes, head.fields.fields[1].value) == "v")
-        #expect(head.count == bytes.count)
+        expectEqual(text(bytes, head.methodRange), "GET")
+        expectEqual(text(bytes, head.target), "http://A.test:80/p?q=/x")
+        expectEqual(text(bytes, head.path), "/p")
+        expectEqual(text(bytes, head.query), "?q=/x")
+        expectEqual(text(bytes, head.authority), "A.test:80")
+        expectEqual(text(bytes, host), "A.test")
+        expectEqual(text(bytes, head.fields.fields[1].name), "X-A")
+        expectEqual(text(bytes, head.fields.fields[1].value), "v")
+        expectEqual(head.count, bytes.count)
     }
 
     @Test(arguments: [
@@ -154,7 +155,7 @@ struct RequestHeadTests {
         _ persists: Bool
     ) throws {
         let head = try RequestHead.reading("GET / HTTP/\(version)\r\nHost: a\r\n\(fields)\r\n")
-        #expect(head.isPersistent == persists)
+        expectEqual(head.isPersistent, persists)
     }
 
     @Test func `an expectation counts only with content and in HTTP 1.1`() throws {
@@ -183,10 +184,10 @@ struct RequestHeadTests {
             let bytes = Array(source.utf8)
             return try RequestHead.reading(source).maxForwards(bytes.span)
         }
-        #expect(try hops("OPTIONS", "5") == 5)
-        #expect(try hops("OPTIONS", "0") == 0)
-        #expect(try hops("OPTIONS", "-1") == nil)
-        #expect(try hops("GET", "5") == nil)
+        try expectEqual(hops("OPTIONS", "5"), 5)
+        try expectEqual(hops("OPTIONS", "0"), 0)
+        try expectEqual(hops("OPTIONS", "-1"), nil)
+        try expectEqual(hops("GET", "5"), nil)
     }
 
     @Test func `an option that names a field of one hop marks it`() throws {
@@ -194,7 +195,7 @@ struct RequestHeadTests {
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: Trailer, X-Drop, Keep-Alive\r\n"
                 + "Trailer: x\r\nx-drop: 1\r\nx-keep: 1\r\n\r\n"
         )
-        #expect(head.fields.fields.map(\.isNominated) == [false, false, false, true, false])
+        expectEqual(head.fields.fields.map(\.isNominated), [false, false, false, true, false])
     }
 
     @Test(arguments: [
@@ -208,7 +209,7 @@ struct RequestHeadTests {
         _ option: String
     ) throws {
         let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: \(option)\r\n\r\n"
-        #expect(RequestHead.fault(request) == .connectionNomination)
+        expectEqual(RequestHead.fault(request), .connectionNomination)
         // In a response it has no effect.
         let response = try ResponseHead.reading(
             "HTTP/1.1 204 x\r\nConnection: \(option)\r\nDate: x\r\n\r\n"
@@ -223,12 +224,12 @@ struct RequestHeadTests {
                 + "Expect: 100-continue\r\n\r\n").utf8
         )
         try head.read(good.span, isSecure: false, limits: HeadLimits())
-        #expect(head.framing == .length(5))
+        expectEqual(head.framing, .length(5))
         let bad = Array("GET\r\n\r\n".utf8)
         #expect(throws: Malformed.self) {
             try head.read(bad.span, isSecure: false, limits: HeadLimits())
         }
-        #expect(head.framing == .none)
+        expectEqual(head.framing, .none)
         #expect(head.authority.isEmpty && head.path.isEmpty && head.methodRange.isEmpty)
         #expect(!head.expectsContinue && head.fields.fields.isEmpty)
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -25,7 +26,7 @@ struct RequestIDTests {
     @Test func `a name of token characters is taken, up to 64 of them`() throws {
         let longest = String(repeating: "a", count: 64)
         for text in ["1", "7f3c-9a.b_c~d", longest] {
-            #expect(try requestID("X-Request-Id: \(text)\r\n") == text)
+            try expectEqual(requestID("X-Request-Id: \(text)\r\n"), text)
         }
     }
 
@@ -33,12 +34,12 @@ struct RequestIDTests {
         "a b", "a\"b", "a\\b", "a,b", "{a}", "a/b", "ä", "", String(repeating: "a", count: 65),
     ])
     func `a name that could end a text or a field is not taken`(text: String) throws {
-        #expect(try requestID("X-Request-Id: \(text)\r\n") == nil)
+        try expectEqual(requestID("X-Request-Id: \(text)\r\n"), nil)
     }
 
     @Test func `of two names, and of one for this hop alone, none is taken`() throws {
-        #expect(try requestID("X-Request-Id: a\r\nX-Request-Id: b\r\n") == nil)
-        #expect(try requestID("X-Request-Id: a\r\nConnection: X-Request-Id\r\n") == nil)
+        try expectEqual(requestID("X-Request-Id: a\r\nX-Request-Id: b\r\n"), nil)
+        try expectEqual(requestID("X-Request-Id: a\r\nConnection: X-Request-Id\r\n"), nil)
     }
 
     private static let trace = "0af7651916cd43dd8448eb211c80319c"
@@ -46,7 +47,7 @@ struct RequestIDTests {
     @Test func `a valid traceparent has a trace id, also of a later version`() throws {
         let first = "\(Self.trace)-b7ad6b7169203331"
         for value in ["00-\(first)-01", "00-\(first)-00", "cc-\(first)-01", "cc-\(first)-01-more"] {
-            #expect(try traceID(value) == Self.trace, "\(value)")
+            try expectEqual(traceID(value), Self.trace, "\(value)")
         }
     }
 
@@ -64,7 +65,7 @@ struct RequestIDTests {
         "00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01", "", "00",
     ])
     func `a traceparent that is not valid has none`(value: String) throws {
-        #expect(try traceID(value) == nil)
+        try expectEqual(traceID(value), nil)
     }
 
     @Test func `names of our own are 32 digits, and none comes twice`() {
@@ -73,7 +74,7 @@ struct RequestIDTests {
         for _ in 0..<1000 {
             for id in [one.next(), other.next()] {
                 let text = id.text
-                #expect(text.utf8.count == 32)
+                expectEqual(text.utf8.count, 32)
                 #expect(text.allSatisfy { "0123456789abcdef".contains($0) })
                 #expect(seen.insert(text).inserted)
             }
@@ -81,8 +82,8 @@ struct RequestIDTests {
     }
 
     @Test func `a number is written with all its digits`() {
-        #expect(RequestID(0, 1).text == "00000000000000000000000000000001")
-        #expect(RequestID(0xFEDC_BA98_7654_3210, 0).text == "fedcba98765432100000000000000000")
+        expectEqual(RequestID(0, 1).text, "00000000000000000000000000000001")
+        expectEqual(RequestID(0xFEDC_BA98_7654_3210, 0).text, "fedcba98765432100000000000000000")
     }
 
     @Test func `a trace that begins here is written as the standard has it`() {
@@ -90,6 +91,6 @@ struct RequestIDTests {
         let (trace, span) = (RequestID(1, 2), RequestID(3, 4))
         HeadWriter.traceParent(trace, span: span, isSampled: true, into: &out)
         let value = "00-00000000000000010000000000000002-0000000000000004-01"
-        #expect(out == Array("traceparent: \(value)\r\n".utf8))
+        expectEqual(out, Array("traceparent: \(value)\r\n".utf8))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -13,7 +14,7 @@ struct ResponseHeadTests {
         ] as [(String, Malformed.Reason?)]
     )
     func `a status line is read strictly`(_ line: String, _ reason: Malformed.Reason?) {
-        #expect(ResponseHead.fault("\(line)\r\n\r\n") == reason)
+        expectEqual(ResponseHead.fault("\(line)\r\n\r\n"), reason)
     }
 
     /// Rows of RFC 9112 §6.3: status, fields, method, framing.
@@ -35,7 +36,7 @@ struct ResponseHeadTests {
         _ framing: BodyFraming
     ) throws {
         let head = try ResponseHead.reading("HTTP/1.1 \(status) X\r\n\(fields)\r\n", to: method)
-        #expect(head.framing == framing)
+        expectEqual(head.framing, framing)
     }
 
     @Test(
@@ -50,15 +51,15 @@ struct ResponseHeadTests {
         ] as [(String, Malformed.Reason?)]
     )
     func `an ambiguous response is rejected`(_ fields: String, _ reason: Malformed.Reason?) {
-        #expect(ResponseHead.fault("HTTP/1.1 200 OK\r\n\(fields)\r\n") == reason)
+        expectEqual(ResponseHead.fault("HTTP/1.1 200 OK\r\n\(fields)\r\n"), reason)
         if reason != .fieldNameSyntax, reason != .obsoleteFold {
-            #expect(ResponseHead.fault("HTTP/1.1 200 OK\r\n\(fields)\r\n", to: .head) == reason)
+            expectEqual(ResponseHead.fault("HTTP/1.1 200 OK\r\n\(fields)\r\n", to: .head), reason)
         }
     }
 
     @Test func `transfer codings in HTTP 1.0 are rejected`() {
         let fault = ResponseHead.fault("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        #expect(fault == .transferEncodingVersion)
+        expectEqual(fault, .transferEncodingVersion)
     }
 
     @Test(arguments: [
@@ -72,7 +73,7 @@ struct ResponseHeadTests {
     ])
     func `an origin connection is reusable as RFC 9112 §9.3 says`(_ head: String, _ is: Bool) throws
     {
-        #expect(try ResponseHead.reading(head + "\r\n").isPersistent == `is`)
+        try expectEqual(ResponseHead.reading(head + "\r\n").isPersistent, `is`)
     }
 
     @Test func `an upgrade that was asked for is no interim response`() throws {

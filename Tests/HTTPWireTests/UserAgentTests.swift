@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -19,8 +20,8 @@ import Testing
     func `what Apple's URL loading system writes names the build`(value: String, build: String)
         throws
     {
-        #expect(try self.build("User-Agent: \(value)") == build)
-        #expect(try self.build("uSER-aGENT: \(value)", "User-Agent: x") == build)
+        try expectEqual(self.build("User-Agent: \(value)"), build)
+        try expectEqual(self.build("uSER-aGENT: \(value)", "User-Agent: x"), build)
     }
 
     @Test(arguments: [
@@ -28,7 +29,7 @@ import Testing
         "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15",
     ])
     func `another User-Agent names none`(value: String) throws {
-        #expect(try build("User-Agent: \(value)") == nil)
-        #expect(try build() == nil)
+        try expectEqual(build("User-Agent: \(value)"), nil)
+        try expectEqual(build(), nil)
     }
 }

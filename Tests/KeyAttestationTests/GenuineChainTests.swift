@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import KeyAttestation
 import Signatures
 import TestSupport
@@ -11,7 +12,7 @@ import Testing
 
     @Test(arguments: all)
     func `a genuine chain has the verdict that is expected`(_ vector: AndroidVector) throws {
-        #expect(try GenuineChain(vector).reason()?.rawValue == vector.refusal)
+        try expectEqual(GenuineChain(vector).reason()?.rawValue, vector.refusal)
     }
 
     @Test(arguments: enrolling)
@@ -20,29 +21,29 @@ import Testing
     ) throws {
         let chain = try GenuineChain(vector)
         let first = try #require(UnixTime(iso8601: vector.validFrom))
-        #expect(chain.reason { $0.time = first } == nil)
-        #expect(chain.reason { $0.time = first.advanced(bySeconds: -1) } == .notYetValid)
+        expectEqual(chain.reason { $0.time = first }, nil)
+        expectEqual(chain.reason { $0.time = first.advanced(bySeconds: -1) }, .notYetValid)
         if let last = try vector.validUntil.map({ try #require(UnixTime(iso8601: $0)) }) {
-            #expect(chain.reason { $0.time = last } == nil)
-            #expect(chain.reason { $0.time = last.advanced(bySeconds: 1) } == .expired)
+            expectEqual(chain.reason { $0.time = last }, nil)
+            expectEqual(chain.reason { $0.time = last.advanced(bySeconds: 1) }, .expired)
         } else {
             let late = try #require(UnixTime(iso8601: "2060-01-01T00:00:00Z"))
-            #expect(chain.reason { $0.time = late } == nil)
+            expectEqual(chain.reason { $0.time = late }, nil)
         }
     }
 
     @Test(arguments: enrolling)
     func `a chain is refused with anything else expected`(_ vector: AndroidVector) throws {
         let chain = try GenuineChain(vector)
-        #expect(chain.reason { $0.challenge.append(0) } == .challenge)
-        #expect(chain.reason { $0.challenge[0] ^= 1 } == .challenge)
-        #expect(chain.reason { $0.challenge = [] } == .challenge)
-        #expect(chain.reason { $0.package += "x" } == .app)
-        #expect(chain.reason { $0.signers = [[UInt8](repeating: 0, count: 32)] } == .signer)
-        #expect(chain.reason { $0.signers = [] } == .signer)
+        expectEqual(chain.reason { $0.challenge.append(0) }, .challenge)
+        expectEqual(chain.reason { $0.challenge[0] ^= 1 }, .challenge)
+        expectEqual(chain.reason { $0.challenge = [] }, .challenge)
+        expectEqual(chain.reason { $0.package += "x" }, .app)
+        expectEqual(chain.reason { $0.signers = [[UInt8](repeating: 0, count: 32)] }, .signer)
+        expectEqual(chain.reason { $0.signers = [] }, .signer)
         let other = vector.expected.root == "rsa" ? GoogleRoots.ec2026 : GoogleRoots.rsa
-        #expect(chain.reason { $0.roots = [other] } == .rootUnknown)
-        #expect(chain.reason { $0.roots = [] } == .rootUnknown)
+        expectEqual(chain.reason { $0.roots = [other] }, .rootUnknown)
+        expectEqual(chain.reason { $0.roots = [] }, .rootUnknown)
     }
 
     @Test(arguments: enrolling)
@@ -51,14 +52,14 @@ import Testing
     ) throws {
         let chain = try GenuineChain(vector)
         #expect(vector.rootIncluded)
-        #expect(chain.reason { _ = $0.certificates.removeLast() } == nil)
+        expectEqual(chain.reason { _ = $0.certificates.removeLast() }, nil)
         let verified = try chain.verified()
-        #expect(verified.serials.map(\.description) == vector.expected.serialsHex.dropLast())
+        expectEqual(verified.serials.map(\.description), vector.expected.serialsHex.dropLast())
         for serial in verified.serials {
             let json = #"{"entries": {"00\#(serial)": {"status": "SUSPENDED"}}}"#
             let list = try StatusList(json: Array(json.utf8))
-            #expect(chain.reason { $0.statusList = list } == .revoked)
-            #expect(list.revoked(among: verified.serials) == serial)
+            expectEqual(chain.reason { $0.statusList = list }, .revoked)
+            expectEqual(list.revoked(among: verified.serials), serial)
         }
     }
 
@@ -104,11 +105,12 @@ import Testing
                 let change = UInt8.random(in: 1...255, using: &random)
                 let isRefused = chain.reason { $0.certificates[place][offset] ^= change } != nil
                 #expect(isRefused, "certificate \(place), byte \(offset) changed by \(change)")
-                #expect(
-                    chain.reason { $0.certificates[place].removeSubrange(offset...) } == .malformed
+                expectEqual(
+                    chain.reason { $0.certificates[place].removeSubrange(offset...) },
+                    .malformed
                 )
             }
-            #expect(chain.reason { $0.certificates[place].append(0) } == .malformed)
+            expectEqual(chain.reason { $0.certificates[place].append(0) }, .malformed)
         }
     }
 
@@ -137,14 +139,14 @@ import Testing
         let vector = try #require(Self.all.first { $0.id == status.chain })
         var chain = try GenuineChain(vector)
         guard let list = try? StatusList(json: status.json()) else {
-            #expect(status.expect == "not-accept")
+            expectEqual(status.expect, "not-accept")
             return
         }
         chain.statusList = list
         switch status.expect {
-        case "accept": #expect(chain.reason() == nil)
-        case "refuse", "not-accept": #expect(chain.reason() == .revoked)
-        default: #expect(status.expect == "either")
+        case "accept": expectEqual(chain.reason(), nil)
+        case "refuse", "not-accept": expectEqual(chain.reason(), .revoked)
+        default: expectEqual(status.expect, "either")
         }
     }
 }

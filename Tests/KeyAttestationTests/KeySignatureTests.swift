@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import KeyAttestation
 import Testing
 
@@ -37,11 +38,12 @@ import Testing
                 clientDataHash: [UInt8](repeating: 0, count: 32)
             )
         )
-        #expect(
-            String(decoding: message, as: UTF8.self) == """
-                portcullis-key-v1\ncom.example.shop\n17\n\
-                AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n
-                """
+        expectEqual(
+            String(decoding: message, as: UTF8.self),
+            """
+            portcullis-key-v1\ncom.example.shop\n17\n\
+            AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n
+            """
         )
     }
 
@@ -50,7 +52,7 @@ import Testing
         _ counter: UInt32
     ) throws {
         let text = try text(counter)
-        #expect(UnverifiedKeySignature(Array(text.utf8))?.counter.rawValue == counter)
+        expectEqual(UnverifiedKeySignature(Array(text.utf8))?.counter.rawValue, counter)
         #expect(isValid(text))
         #expect(!isValid(text, package: "com.example.shop2"))
         #expect(!isValid(text, hash: [UInt8](repeating: 0, count: 32)))
@@ -79,12 +81,13 @@ import Testing
 
     @Test(arguments: ["", "a\nb", "a b", "a\u{0}", "ä", String(repeating: "a", count: 256)])
     func `a package name that could end a line signs nothing`(_ package: String) {
-        #expect(
+        expectEqual(
             UnverifiedKeySignature.message(
                 package: package,
                 counter: .zero,
                 clientDataHash: Self.hash
-            ) == nil
+            ),
+            nil
         )
     }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import KeyAttestation
 import SoftwareAuthenticator
 import Testing
@@ -22,13 +23,13 @@ import Testing
         var phone = SoftwarePhone()
         phone.serial = 0xABC
         let verified = try MadeChain(phone).verified()
-        #expect(verified.provisioning == .rkp)
-        #expect(verified.serials.map(\.description) == ["1", "abc", "7", "6"])
-        #expect(verified.attesterID.count == 32)
-        #expect(verified.initialCounter == .zero)
-        #expect(VerifiedKeyAttestation.platform == .android)
-        #expect(verified.keyID == KeyID(of: verified.publicKey))
-        #expect(verified.provisioningInfo == nil)
+        expectEqual(verified.provisioning, .rkp)
+        expectEqual(verified.serials.map(\.description), ["1", "abc", "7", "6"])
+        expectEqual(verified.attesterID.count, 32)
+        expectEqual(verified.initialCounter, .zero)
+        expectEqual(VerifiedKeyAttestation.platform, .android)
+        expectEqual(verified.keyID, KeyID(of: verified.publicKey))
+        expectEqual(verified.provisioningInfo, nil)
         #expect(verified.root === MadeChain.root)
     }
 
@@ -41,104 +42,104 @@ import Testing
             let expected: [UInt32: KeyAttestationRefusal.Reason] = [
                 1: .purpose, 2: .keyKind, 5: .digest, 702: .origin, 704: .noRootOfTrust,
             ]
-            #expect(reason == expected[tag])
+            expectEqual(reason, expected[tag])
         }
     }
 
     @Test func `curve and size may be absent, and may not be others`() {
-        #expect(hardware(10, nil) == nil)
-        #expect(hardware(3, nil) == nil)
-        #expect(hardware(10, DEREncoder.integer(2)) == .keyKind)
-        #expect(hardware(3, DEREncoder.integer(384)) == .keyKind)
-        #expect(hardware(2, DEREncoder.integer(1)) == .keyKind)
+        expectEqual(hardware(10, nil), nil)
+        expectEqual(hardware(3, nil), nil)
+        expectEqual(hardware(10, DEREncoder.integer(2)), .keyKind)
+        expectEqual(hardware(3, DEREncoder.integer(384)), .keyKind)
+        expectEqual(hardware(2, DEREncoder.integer(1)), .keyKind)
         let p384 = ECPrivateKey(generating: .p384)
-        #expect(MadeChain.reason { $0.leafKey = (p384.x963, .p384) } == .keyKind)
+        expectEqual(MadeChain.reason { $0.leafKey = (p384.x963, .p384) }, .keyKind)
     }
 
     @Test func `levels have to agree, and StrongBox to be said by a certificate`() {
-        #expect(reason { $0.levels = (1, 2) } == .levelMismatch)
-        #expect(reason { $0.levels = (0, 1) } == .levelMismatch)
-        #expect(reason { $0.levels = (0, 0) } == .softwareLevel)
-        #expect(reason { $0.levels = (2, 2) } == .levelMismatch)
+        expectEqual(reason { $0.levels = (1, 2) }, .levelMismatch)
+        expectEqual(reason { $0.levels = (0, 1) }, .levelMismatch)
+        expectEqual(reason { $0.levels = (0, 0) }, .softwareLevel)
+        expectEqual(reason { $0.levels = (2, 2) }, .levelMismatch)
         let strongBox = MadeChain.reason {
             $0.description.levels = (2, 2)
             $0.levelName = "StrongBox"
         }
-        #expect(strongBox == nil)
+        expectEqual(strongBox, nil)
         let ownWord = MadeChain.reason {
             $0.description.levels = (2, 2)
             $0.leafLevelName = "StrongBox"
         }
-        #expect(ownWord == .levelMismatch)
-        #expect(MadeChain.reason { $0.policy.securityLevels = [.strongBox] } == .securityLevel)
+        expectEqual(ownWord, .levelMismatch)
+        expectEqual(MadeChain.reason { $0.policy.securityLevels = [.strongBox] }, .securityLevel)
         let software = MadeChain.reason {
             $0.description.levels = (0, 0)
             $0.policy.securityLevels = [.software]
         }
-        #expect(software == nil)
+        expectEqual(software, nil)
     }
 
     @Test func `the start of the system is judged by the policy`() {
         let key = [UInt8](repeating: 9, count: 32)
         let selfSigned = MadeDescription.rootOfTrust(key: key, state: 1)
-        #expect(hardware(704, selfSigned) == .bootState)
+        expectEqual(hardware(704, selfSigned), .bootState)
         let known = MadeChain.reason {
             $0.description.hardware[704] = selfSigned
             $0.policy.bootKeys = [key]
         }
-        #expect(known == nil)
+        expectEqual(known, nil)
         let unverified = MadeChain.reason {
             $0.description.hardware[704] = MadeDescription.rootOfTrust(key: key, state: 2)
             $0.policy.bootKeys = [key]
         }
-        #expect(unverified == .bootState)
+        expectEqual(unverified, .bootState)
         let unlocked = MadeDescription.rootOfTrust(isLocked: [0])
-        #expect(hardware(704, unlocked) == .bootloaderUnlocked)
+        expectEqual(hardware(704, unlocked), .bootloaderUnlocked)
         let allowed = MadeChain.reason {
             $0.description.hardware[704] = unlocked
             $0.policy.requiresLocked = false
         }
-        #expect(allowed == nil)
+        expectEqual(allowed, nil)
     }
 
     @Test func `a true is any byte but zero, and one byte`() {
-        #expect(hardware(704, MadeDescription.rootOfTrust(isLocked: [0x01])) == nil)
-        #expect(hardware(704, MadeDescription.rootOfTrust(isLocked: [0, 1])) == .malformed)
-        #expect(hardware(704, MadeDescription.rootOfTrust(isLocked: [])) == .malformed)
-        #expect(hardware(704, MadeDescription.rootOfTrust(state: 4)) == .malformed)
+        expectEqual(hardware(704, MadeDescription.rootOfTrust(isLocked: [0x01])), nil)
+        expectEqual(hardware(704, MadeDescription.rootOfTrust(isLocked: [0, 1])), .malformed)
+        expectEqual(hardware(704, MadeDescription.rootOfTrust(isLocked: [])), .malformed)
+        expectEqual(hardware(704, MadeDescription.rootOfTrust(state: 4)), .malformed)
         let hash = [DEREncoder.octetString([1])]
-        #expect(hardware(704, MadeDescription.rootOfTrust(more: hash)) == nil)
-        #expect(hardware(704, MadeDescription.rootOfTrust(more: hash + hash)) == .malformed)
+        expectEqual(hardware(704, MadeDescription.rootOfTrust(more: hash)), nil)
+        expectEqual(hardware(704, MadeDescription.rootOfTrust(more: hash + hash)), .malformed)
     }
 
     @Test func `origin, purposes and digests are the hardware's`() {
-        #expect(hardware(702, DEREncoder.integer(2)) == .origin)
-        #expect(hardware(702, DEREncoder.integer(9)) == .malformed)
+        expectEqual(hardware(702, DEREncoder.integer(2)), .origin)
+        expectEqual(hardware(702, DEREncoder.integer(9)), .malformed)
         let imported = MadeChain.reason {
             $0.description.hardware[702] = DEREncoder.integer(2)
             $0.policy.origins = [.generated, .imported]
         }
-        #expect(imported == nil)
-        #expect(hardware(1, DEREncoder.set([DEREncoder.integer(7)])) == .purpose)
-        #expect(hardware(5, DEREncoder.set([DEREncoder.integer(0)])) == .digest)
+        expectEqual(imported, nil)
+        expectEqual(hardware(1, DEREncoder.set([DEREncoder.integer(7)])), .purpose)
+        expectEqual(hardware(5, DEREncoder.set([DEREncoder.integer(0)])), .digest)
     }
 
     @Test func `the app is one of those that share its user id`() {
         func app(_ content: [UInt8]) -> KeyAttestationRefusal.Reason? {
             reason { $0.software = [MadeDescription.tagged(709, DEREncoder.octetString(content))] }
         }
-        #expect(app(MadeDescription.app(["android", MadeDescription.package])) == nil)
-        #expect(app(MadeDescription.app(["com.example"])) == .app)
-        #expect(app(MadeDescription.app(signers: [[1]])) == .signer)
-        #expect(app(MadeDescription.app(signers: [[1], SoftwarePhone.signer])) == nil)
-        #expect(app(MadeDescription.app(signers: [])) == .signer)
-        #expect(reason { $0.software = [] } == .appUnknown)
-        #expect(app(MadeDescription.app([])) == .appUnknown)
-        #expect(app(MadeDescription.app(["UnknownPackage"])) == .appUnknown)
-        #expect(app(Array("UnknownApplication".utf8)) == .appUnknown)
-        #expect(app(Array("Unknown".utf8)) == .malformed)
+        expectEqual(app(MadeDescription.app(["android", MadeDescription.package])), nil)
+        expectEqual(app(MadeDescription.app(["com.example"])), .app)
+        expectEqual(app(MadeDescription.app(signers: [[1]])), .signer)
+        expectEqual(app(MadeDescription.app(signers: [[1], SoftwarePhone.signer])), nil)
+        expectEqual(app(MadeDescription.app(signers: [])), .signer)
+        expectEqual(reason { $0.software = [] }, .appUnknown)
+        expectEqual(app(MadeDescription.app([])), .appUnknown)
+        expectEqual(app(MadeDescription.app(["UnknownPackage"])), .appUnknown)
+        expectEqual(app(Array("UnknownApplication".utf8)), .appUnknown)
+        expectEqual(app(Array("Unknown".utf8)), .malformed)
         let crowd = (0...AttestedApps.entriesMax).map { "com.example.a\($0)" }
-        #expect(app(MadeDescription.app(crowd)) == .malformed)
+        expectEqual(app(MadeDescription.app(crowd)), .malformed)
     }
 
     @Test func `what the hardware says of the app counts for nothing`() {
@@ -146,28 +147,28 @@ import Testing
             $0.software = []
             $0.hardware[709] = DEREncoder.octetString(MadeDescription.app())
         }
-        #expect(elsewhere == .appUnknown)
+        expectEqual(elsewhere, .appUnknown)
     }
 
     @Test func `tags that are not known are skipped, and none may come twice`() {
         let unknown = MadeDescription.tagged(799, [0x05, 0x00])
-        #expect(reason { $0.more = [unknown] } == nil)
-        #expect(reason { $0.more = [unknown, unknown] } == .malformed)
+        expectEqual(reason { $0.more = [unknown] }, nil)
+        expectEqual(reason { $0.more = [unknown, unknown] }, .malformed)
         // In any order.
-        #expect(reason { $0.more = [MadeDescription.tagged(4, [0x05, 0x00])] } == nil)
+        expectEqual(reason { $0.more = [MadeDescription.tagged(4, [0x05, 0x00])] }, nil)
         let origin = MadeDescription.tagged(702, DEREncoder.integer(0))
-        #expect(reason { $0.more = [origin] } == .malformed)
-        #expect(reason { $0.more = [DEREncoder.integer(1)] } == .malformed)
+        expectEqual(reason { $0.more = [origin] }, .malformed)
+        expectEqual(reason { $0.more = [DEREncoder.integer(1)] }, .malformed)
         let many = (800...928).map { MadeDescription.tagged($0, [0x05, 0x00]) }
-        #expect(reason { $0.more = many } == .malformed)
-        #expect(reason { $0.fields = [DEREncoder.integer(1)] } == .malformed)
-        #expect(hardware(705, DEREncoder.integer(1) + DEREncoder.integer(1)) == .malformed)
+        expectEqual(reason { $0.more = many }, .malformed)
+        expectEqual(reason { $0.fields = [DEREncoder.integer(1)] }, .malformed)
+        expectEqual(hardware(705, DEREncoder.integer(1) + DEREncoder.integer(1)), .malformed)
     }
 
     @Test func `a date beyond 64 bits is no reason to refuse`() {
         let never = DEREncoder.element(.integer, [0] + [UInt8](repeating: 0xFF, count: 8))
-        #expect(hardware(402, never) == nil)
-        #expect(hardware(705, never) == .malformed)
+        expectEqual(hardware(402, never), nil)
+        expectEqual(hardware(705, never), .malformed)
     }
 
     @Test func `a patch level is compared when it is a month`() {
@@ -177,17 +178,17 @@ import Testing
                 $0.policy.osPatchLevelMin = least
             }
         }
-        #expect(level(202_601, least: 202_601) == nil)
-        #expect(level(202_512, least: 202_601) == .osPatchLevel)
-        #expect(level(20_260_105, least: 202_601) == .osPatchLevel)
-        #expect(level(0, least: 202_601) == .osPatchLevel)
-        #expect(level(nil, least: 202_601) == .osPatchLevel)
+        expectEqual(level(202_601, least: 202_601), nil)
+        expectEqual(level(202_512, least: 202_601), .osPatchLevel)
+        expectEqual(level(20_260_105, least: 202_601), .osPatchLevel)
+        expectEqual(level(0, least: 202_601), .osPatchLevel)
+        expectEqual(level(nil, least: 202_601), .osPatchLevel)
     }
 
     @Test func `the description is in the leaf, once, and in no other certificate`() {
         let second = MadeChain.extended("1.3.6.1.4.1.11129.2.1.17", MadeChain().description.der)
-        #expect(MadeChain.reason { $0.leafExtensions = [second] } == .noAttestation)
-        #expect(MadeChain.reason { $0.attesterExtensions = [second] } == .chainExtended)
+        expectEqual(MadeChain.reason { $0.leafExtensions = [second] }, .noAttestation)
+        expectEqual(MadeChain.reason { $0.attesterExtensions = [second] }, .chainExtended)
     }
 
     @Test func `a chain has the length of its kind`() throws {
@@ -210,23 +211,23 @@ import Testing
     @Test func `a chain of no known kind is a matter of the policy`() {
         var phone = SoftwarePhone()
         phone.provisioning = .unknown
-        #expect(MadeChain.reason(phone) == nil)
+        expectEqual(MadeChain.reason(phone), nil)
         let strict = MadeChain.reason(phone) { $0.policy.provisioning = [.factory, .rkp] }
-        #expect(strict == .provisioning)
-        #expect(MadeChain.reason { $0.policy.provisioning = [.factory] } == .provisioning)
+        expectEqual(strict, .provisioning)
+        expectEqual(MadeChain.reason { $0.policy.provisioning = [.factory] }, .provisioning)
     }
 
     @Test func `provisioning info is read where it can be, and no reason to refuse`() throws {
         var made = MadeChain()
         let map = CBORValue.map([.init(.unsigned(1), .unsigned(64))])
         made.attesterExtensions = [MadeChain.extended(Self.provisioningInfo, map.encoded)]
-        #expect(try made.verified().provisioningInfo?.certificatesIssued == 64)
+        try expectEqual(made.verified().provisioningInfo?.certificatesIssued, 64)
         made.attesterExtensions = [MadeChain.extended(Self.provisioningInfo, [0xFF])]
-        #expect(try made.verified().provisioningInfo == nil)
+        try expectEqual(made.verified().provisioningInfo, nil)
         // The leaf's is the app's word.
         made.attesterExtensions = []
         made.leafExtensions = [MadeChain.extended(Self.provisioningInfo, map.encoded)]
-        #expect(try made.verified().provisioningInfo == nil)
+        try expectEqual(made.verified().provisioningInfo, nil)
     }
 }
 

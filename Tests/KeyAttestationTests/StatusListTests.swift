@@ -1,3 +1,4 @@
+import Expectations
 import KeyAttestation
 import Testing
 
@@ -10,33 +11,33 @@ import Testing
     func `a serial is a number, however it is spelled`(_ spelling: String) throws {
         let list = try list(#""\#(spelling)": {"status": "REVOKED"}"#)
         let serial = try #require(CertificateSerial("ab01"))
-        #expect(CertificateSerial(spelling) == serial)
-        #expect(list.revoked(among: [serial]) == serial)
+        expectEqual(CertificateSerial(spelling), serial)
+        expectEqual(list.revoked(among: [serial]), serial)
         for other in ["ab1", "ab010", "b01", "43777"] {
-            #expect(list.revoked(among: [try #require(CertificateSerial(other))]) == nil)
+            expectEqual(list.revoked(among: [try #require(CertificateSerial(other))]), nil)
         }
     }
 
     @Test func `digits alone are hexadecimal`() throws {
         let list = try list(#""5871646753572800414": {"status": "REVOKED"}"#)
         let serial = try #require(CertificateSerial("05871646753572800414"))
-        #expect(list.revoked(among: [serial]) == serial)
+        expectEqual(list.revoked(among: [serial]), serial)
         let decimal = try #require(CertificateSerial("517c34e1b4a6b1de"))
-        #expect(list.revoked(among: [decimal]) == nil)
+        expectEqual(list.revoked(among: [decimal]), nil)
     }
 
     @Test(arguments: ["", "0x1", "-1", "1 ", "g", "１"])
     func `other text is no serial`(_ text: String) {
-        #expect(CertificateSerial(text) == nil)
+        expectEqual(CertificateSerial(text), nil)
     }
 
     @Test func `zero has one spelling`() {
-        #expect(CertificateSerial("000")?.description == "0")
+        expectEqual(CertificateSerial("000")?.description, "0")
     }
 
     @Test func `an entry counts whatever its status`() throws {
         let list = try list(#""a": {"status": "SUSPENDED"}, "b": {"status": "WATCHED"}"#)
-        #expect(list.count == 2)
+        expectEqual(list.count, 2)
         for text in ["a", "b"] {
             #expect(list.revoked(among: [try #require(CertificateSerial(text))]) != nil)
         }
@@ -65,8 +66,8 @@ import Testing
                     .utf8
             )
         )
-        #expect(list.count == 1)
-        #expect(StatusList.empty.count == 0)
+        expectEqual(list.count, 1)
+        expectEqual(StatusList.empty.count, 0)
     }
 
     @Test func `too many bytes are no list`() {

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import KeyStore
@@ -17,19 +18,19 @@ import Testing
     }
 
     @Test func `nobody waits for others before the first batch`() {
-        #expect(CommitPace().rest(now: 0) == 0)
-        #expect(CommitPace().rest(now: .max) == 0)
+        expectEqual(CommitPace().rest(now: 0), 0)
+        expectEqual(CommitPace().rest(now: .max), 0)
     }
 
     @Test(arguments: [(1, UInt64(1)), (6, 1), (60, 10)])
     func `below the rate there is no rest`(size: Int, milliseconds: UInt64) {
-        #expect(rest(after: 50, of: size, every: milliseconds * Self.millisecond) == 0)
+        expectEqual(rest(after: 50, of: size, every: milliseconds * Self.millisecond), 0)
     }
 
     @Test func `above the rate a batch waits for a crowd, and never longer than the interval`() {
         // 8 a millisecond: a crowd would take five.
         let busy = rest(after: 50, of: 8, every: Self.millisecond)
-        #expect(busy == CommitPace.intervalMax)
+        expectEqual(busy, CommitPace.intervalMax)
         // 40 a millisecond: a crowd has come after one.
         let crowded = rest(after: 50, of: 40, every: Self.millisecond)
         #expect((Self.millisecond...Self.millisecond * 101 / 100).contains(crowded))
@@ -40,15 +41,15 @@ import Testing
         for beat in 1...50 { pace.began(10, now: UInt64(beat) * Self.millisecond) }
         let last = 50 * Self.millisecond
         let rest = CommitPace.intervalMax - Self.millisecond
-        #expect(pace.rest(now: last + Self.millisecond) == rest)
-        #expect(pace.rest(now: last + CommitPace.intervalMax) == 0)
-        #expect(pace.rest(now: last + 100 * Self.millisecond) == 0)
+        expectEqual(pace.rest(now: last + Self.millisecond), rest)
+        expectEqual(pace.rest(now: last + CommitPace.intervalMax), 0)
+        expectEqual(pace.rest(now: last + 100 * Self.millisecond), 0)
     }
 
     @Test func `a burst after silence does not begin a rest, and silence ends one`() {
         var pace = CommitPace()
         pace.began(200, now: 10_000 * Self.millisecond)
-        #expect(pace.rest(now: 10_000 * Self.millisecond) == 0)
+        expectEqual(pace.rest(now: 10_000 * Self.millisecond), 0)
         for beat in 1...50 {
             pace.began(40, now: (10_000 + UInt64(beat) * 4) * Self.millisecond)
         }
@@ -56,7 +57,7 @@ import Testing
         for second in 0..<6 {
             pace.began(1, now: (11_000 + UInt64(second) * 1_000) * Self.millisecond)
         }
-        #expect(pace.rest(now: 16_000 * Self.millisecond) == 0)
+        expectEqual(pace.rest(now: 16_000 * Self.millisecond), 0)
     }
 
     @Test func `a clock that stands still or goes back is no trap`() {

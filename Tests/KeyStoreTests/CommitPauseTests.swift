@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import KeyStore
 import TestSupport
 import Testing
@@ -33,7 +34,7 @@ import Testing
         for number in 0..<400 { #expect(!enrol(UInt8(number % 200))) }
         #expect(journal.batches.count < 40)
         #expect(table.committer.isDegraded)
-        #expect(Int(table.committer.statistics.failures) == journal.batches.count)
+        expectEqual(Int(table.committer.statistics.failures), journal.batches.count)
         journal.fail(nil)
         // The longest pause is a second.
         #expect(eventually { enrol(201) })
@@ -52,6 +53,6 @@ import Testing
         #expect(other.committer.isDegraded)
         journal.fail(nil)
         #expect(eventually { !other.committer.isDegraded })
-        #expect(other.count == 0)
+        expectEqual(other.count, 0)
     }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import KeyStore
 import Testing
 
@@ -31,12 +32,12 @@ import Testing
             let width = Int(next(64)) + 1
             let rule: StoreCounterRule = next(3) == 0 ? .strict : .window(width)
             let isAdmitted = state.admits(SignCounter(rawValue: counter), rule)
-            #expect(isAdmitted == model.admits(counter, rule))
+            expectEqual(isAdmitted, model.admits(counter, rule))
             guard isAdmitted else { continue }
             state.use(SignCounter(rawValue: counter))
             model.used.insert(counter)
         }
-        #expect(state.highest.rawValue == model.used.max())
+        expectEqual(state.highest.rawValue, model.used.max())
     }
 
     @Test func `merging is the same in any order and repeated, and forgets nothing`() {
@@ -50,10 +51,10 @@ import Testing
                 one.merge(right)
                 var other = right
                 other.merge(left)
-                #expect(one == other)
+                expectEqual(one, other)
                 var again = one
                 again.merge(left)
-                #expect(again == one)
+                expectEqual(again, one)
                 for counter in UInt32(0)...140 {
                     let counter = SignCounter(rawValue: counter)
                     for part in [left, right] where !part.admits(counter, .window(64)) {
@@ -74,7 +75,7 @@ import Testing
         state.use(SignCounter(rawValue: 1_000))
         #expect(state.admits(SignCounter(rawValue: 999), .window(width)))
         #expect(!state.admits(SignCounter(rawValue: 935), .window(width)))
-        #expect(state.admits(SignCounter(rawValue: 936), .window(width)) == (width >= 64))
+        expectEqual(state.admits(SignCounter(rawValue: 936), .window(width)), width >= 64)
     }
 
     @Test func `a state whose past is not known admits nothing below its highest`() {

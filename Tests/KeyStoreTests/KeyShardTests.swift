@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import TestSupport
 import Testing
 
@@ -43,10 +44,10 @@ import Testing
                 shard.insert(entry, hash: Self.hash(entry.id), rehash: Self.hash)
             }
             here = entries[...count].map(\.id).filter { shard.find($0, hash: Self.hash($0)) != nil }
-            #expect(here.count == min(count + 1, 40))
+            expectEqual(here.count, min(count + 1, 40))
             #expect(here.contains(entry.id))
         }
-        #expect(shard.count == 40)
+        expectEqual(shard.count, 40)
     }
 
     @Test func `a key that is looked up again and again stays, one that is ahead is kept`() {
@@ -70,7 +71,7 @@ import Testing
         }
         #expect(number(0) != nil)
         #expect(number(1) != nil)
-        #expect(number(2) == nil)
+        expectEqual(number(2), nil)
         for place in 0..<shard.count { shard[place].isAhead = true }
         let late = entries[20]
         func replace(_ keepsAhead: Bool) -> Int? {
@@ -81,7 +82,7 @@ import Testing
                 rehash: Self.hash
             )
         }
-        #expect(replace(true) == nil)
+        expectEqual(replace(true), nil)
         #expect(replace(false) != nil)
     }
 }

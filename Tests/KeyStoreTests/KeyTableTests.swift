@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import TestSupport
 import Testing
 
@@ -22,13 +23,13 @@ import Testing
             )
         }
         let table = try KeyTable(journal: journal)
-        #expect(table.count == ids.count)
+        expectEqual(table.count, ids.count)
         for id in ids {
             guard case .known(let stored) = table.find(id) else {
                 Issue.record("a key is missing")
                 return
             }
-            #expect(stored.environment == .test)
+            expectEqual(stored.environment, .test)
         }
         #expect(table.bytes / ids.count <= 200)
         guard case .unknown = table.find(KeyID(SHA256.digest(of: [1]))) else {
@@ -56,36 +57,36 @@ import Testing
             Issue.record("the key is missing")
             return
         }
-        #expect(stored.row == again.row)
+        expectEqual(stored.row, again.row)
     }
 
     @Test func `an entry takes 128 bytes, the risk metric and its day included`() {
-        #expect(MemoryLayout<KeyEntry>.stride == 128)
-        #expect(MemoryLayout<KeyRisk>.size == 4)
+        expectEqual(MemoryLayout<KeyEntry>.stride, 128)
+        expectEqual(MemoryLayout<KeyRisk>.size, 4)
     }
 
     @Test func `a metric is of its day, and unknown before it came and when it is old`() {
         let day = 86_400 as Int64
-        #expect(KeyRisk.unknown.metric == nil)
-        #expect(KeyRisk(metric: nil, at: 20_000 * day).metric == nil)
-        #expect(KeyRisk(metric: 3, at: nil) == .unknown)
+        expectEqual(KeyRisk.unknown.metric, nil)
+        expectEqual(KeyRisk(metric: nil, at: 20_000 * day).metric, nil)
+        expectEqual(KeyRisk(metric: 3, at: nil), .unknown)
         let risk = KeyRisk(metric: 3, at: 20_000 * day + 5)
-        #expect(risk.metric == 3)
-        #expect(risk.day == 20_000)
-        #expect(risk.metric(at: 20_090 * day, daysMax: 90) == 3)
-        #expect(risk.metric(at: 20_091 * day, daysMax: 90) == nil)
+        expectEqual(risk.metric, 3)
+        expectEqual(risk.day, 20_000)
+        expectEqual(risk.metric(at: 20_090 * day, daysMax: 90), 3)
+        expectEqual(risk.metric(at: 20_091 * day, daysMax: 90), nil)
         // What no limit of a rule reaches is kept as the highest.
-        #expect(KeyRisk(metric: 1_000_000, at: day).metric == 65_534)
-        #expect(KeyRisk(metric: .max, at: .max).day == .max)
-        #expect(KeyRisk(metric: 1, at: -5) == .unknown)
+        expectEqual(KeyRisk(metric: 1_000_000, at: day).metric, 65_534)
+        expectEqual(KeyRisk(metric: .max, at: .max).day, .max)
+        expectEqual(KeyRisk(metric: 1, at: -5), .unknown)
         #expect(risk.isNewer(than: .unknown) && !KeyRisk.unknown.isNewer(than: risk))
     }
 
     @Test func `a metric that was imported with a date of the future is not known for ever`() {
         let day = 86_400 as Int64
         let future = KeyRisk(metric: 3, at: 40_000 * day)
-        #expect(future.metric(at: 20_000 * day, daysMax: 90) == nil)
-        #expect(future.metric(at: 39_999 * day, daysMax: 90) == 3)
+        expectEqual(future.metric(at: 20_000 * day, daysMax: 90), nil)
+        expectEqual(future.metric(at: 39_999 * day, daysMax: 90), 3)
         // A renewed receipt takes its place.
         let renewed = KeyRisk(metric: 5, at: 20_000 * day)
         #expect(!future.isNewer(than: renewed, at: 20_000 * day))
@@ -122,18 +123,18 @@ import Testing
         journal.add(.sample(2))
         #expect(journal.revoke(KeyRecord.sample(2).keyID, at: 5))
         let table = try KeyTable(journal: journal)
-        #expect(table.revokedCount == 1)
+        expectEqual(table.revokedCount, 1)
         #expect(journal.revoke(KeyRecord.sample(1).keyID, at: 6))
         #expect(journal.revoke(KeyRecord.sample(1).keyID, at: 7))
         _ = table.find(KeyRecord.sample(1).keyID)
-        #expect(table.revokedCount == 2)
-        #expect(table.count == 2)
+        expectEqual(table.revokedCount, 2)
+        expectEqual(table.count, 2)
     }
 
     @Test func `numbers of environments are those on disk`() {
-        #expect(KeyEnvironment.allCases.map(\.number) == [1, 2, 3])
-        #expect(KeyEnvironment.allCases.map(\.rawValue) == ["production", "development", "test"])
-        #expect(KeyEnvironment(number: 0) == nil)
-        #expect(KeyEnvironment(number: 4) == nil)
+        expectEqual(KeyEnvironment.allCases.map(\.number), [1, 2, 3])
+        expectEqual(KeyEnvironment.allCases.map(\.rawValue), ["production", "development", "test"])
+        expectEqual(KeyEnvironment(number: 0), nil)
+        expectEqual(KeyEnvironment(number: 4), nil)
     }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import Dispatch
 import Encodings
+import Expectations
 import KeyStore
 import Synchronization
 import TestSupport
@@ -119,16 +120,16 @@ import Tokens
         var key = KeyRecord.sample(1, counter: 4)
         key.context = [1, 2]
         let bench = try Bench([key])
-        #expect(bench.before.decides == .atCommit)
-        #expect(try bench.decision(bench.use(key.keyID, 9, at: bench.before)) == .admitted)
+        expectEqual(bench.before.decides, .atCommit)
+        try expectEqual(bench.decision(bench.use(key.keyID, 9, at: bench.before)), .admitted)
         guard case .known(let found) = bench.before.find(key.keyID) else {
             Issue.record("the key is not known")
             return
         }
-        #expect(found.counter.rawValue == 9)
-        #expect(found.publicKey == key.publicKey)
-        #expect(found.context == [1, 2])
-        #expect(bench.before.appID(of: found.app) == key.appID)
+        expectEqual(found.counter.rawValue, 9)
+        expectEqual(found.publicKey, key.publicKey)
+        expectEqual(found.context, [1, 2])
+        expectEqual(bench.before.appID(of: found.app), key.appID)
         #expect(bench.journal.revoke(key.keyID, at: 1))
         guard case .known(let revoked) = bench.before.find(key.keyID) else {
             Issue.record("the key is not known")
@@ -136,8 +137,8 @@ import Tokens
         }
         #expect(revoked.isRevoked)
         let late = try bench.decision(bench.use(key.keyID, 10, at: bench.before))
-        #expect(late == .refused(.revoked))
-        #expect(bench.journal.record(key.keyID)?.counters.highest.rawValue == 9)
+        expectEqual(late, .refused(.revoked))
+        expectEqual(bench.journal.record(key.keyID)?.counters.highest.rawValue, 9)
     }
 
     @Test func `a use is admitted at one of both, and refused at the other`() throws {
@@ -150,14 +151,14 @@ import Tokens
             let places = [(bench.before, here), (bench.after, there)]
             let (one, other) = counter % 2 == 0 ? (0, 1) : (1, 0)
             let first = bench.use(key.keyID, counter, places[one].1, at: places[one].0)
-            if one == 0 { #expect(try bench.decision(first) == .admitted) }
+            if one == 0 { try expectEqual(bench.decision(first), .admitted) }
             let again = bench.use(key.keyID, counter, places[other].1, at: places[other].0)
             let decision = other == 0 ? try bench.decision(again) : Self.decided(again)
-            #expect(decision == .refused(.replayed))
+            expectEqual(decision, .refused(.replayed))
             // The challenge with another counter.
             let more = bench.use(key.keyID, counter + 40, here, at: bench.before)
-            #expect(try bench.decision(more) == .refused(.challengeSpent))
-            #expect(bench.issuer.examine(text.span, purpose: .assertion, now: 0) == .spent)
+            try expectEqual(bench.decision(more), .refused(.challengeSpent))
+            expectEqual(bench.issuer.examine(text.span, purpose: .assertion, now: 0), .spent)
         }
     }
 
@@ -187,10 +188,11 @@ import Tokens
         where try bench.decision(.pending(ticket)) == .admitted {
             admitted.withLock { $0[counter, default: 0] += 1 }
         }
-        #expect(
-            admitted.withLock { $0 } == Dictionary(uniqueKeysWithValues: (1...60).map { ($0, 1) })
+        expectEqual(
+            admitted.withLock { $0 },
+            Dictionary(uniqueKeysWithValues: (1...60).map { ($0, 1) })
         )
-        #expect(bench.log.all.map(\.ticket) == bench.log.all.map(\.ticket).sorted())
+        expectEqual(bench.log.all.map(\.ticket), bench.log.all.map(\.ticket).sorted())
     }
 
     @Test func `a key of an Android phone is enrolled by the successor with its chain`() throws {
@@ -198,14 +200,14 @@ import Tokens
         let done = DispatchSemaphore(value: 0)
         bench.before.enrol(.phone(1)) { _ in done.signal() }
         done.wait()
-        #expect(bench.journal.record(KeyRecord.phone(1).keyID) == .phone(1))
+        expectEqual(bench.journal.record(KeyRecord.phone(1).keyID), .phone(1))
         guard case .known(let found) = bench.before.find(KeyRecord.phone(1).keyID) else {
             Issue.record("the key is not there")
             return
         }
-        #expect(found.platform == .android)
-        #expect(found.risk.metric == 16)
-        #expect(found.attestedDay == 19_675)
+        expectEqual(found.platform, .android)
+        expectEqual(found.risk.metric, 16)
+        expectEqual(found.attestedDay, 19_675)
     }
 
     @Test func `a key is enrolled by the successor, and an old one is there`() throws {
@@ -223,9 +225,9 @@ import Tokens
             #expect(String(describing: box.value).contains(expected))
         }
         let stored = try #require(bench.journal.record(KeyRecord.sample(2).keyID))
-        #expect(stored.receipt == KeyRecord.sample(2).receipt)
-        #expect(stored.receiptState.createdAt == 5)
-        #expect(stored.receiptState.expiresAt == 9)
+        expectEqual(stored.receipt, KeyRecord.sample(2).receipt)
+        expectEqual(stored.receiptState.createdAt, 5)
+        expectEqual(stored.receiptState.expiresAt, 9)
         // The writer has ended its turn.
         try bench.after.committer.flush()
         #expect(!bench.before.isEnrolling(stored.keyID))
@@ -237,15 +239,15 @@ import Tokens
         let text = bench.issuer.issue(.assertion, now: 0)
         let serial = try #require(bench.serial(of: bench.issuer, text))
         bench.line.cut()
-        #expect(try bench.decision(bench.use(key.keyID, 1, at: bench.before)) == .unavailable)
+        try expectEqual(bench.decision(bench.use(key.keyID, 1, at: bench.before)), .unavailable)
         guard case .unavailable = bench.before.find(key.keyID) else {
             Issue.record("the key was found")
             return
         }
-        #expect(bench.issuer.spend(serial) == .noRoom)
-        #expect(bench.issuer.examine(text.span, purpose: .assertion, now: 0) == .unknown)
+        expectEqual(bench.issuer.spend(serial), .noRoom)
+        expectEqual(bench.issuer.examine(text.span, purpose: .assertion, now: 0), .unknown)
         let dead = bench.issuer.issue(.assertion, now: 7)
-        #expect(bench.issuerAfter.examine(dead.span, purpose: .assertion, now: 7) == .expired)
+        expectEqual(bench.issuerAfter.examine(dead.span, purpose: .assertion, now: 7), .expired)
     }
 
     @Test func `a question that nobody asked is answered with nothing`() throws {
@@ -258,7 +260,7 @@ import Tokens
             let box = Box<[UInt8]>()
             bench.line.service.answer(question) { box.set($0) }
         }
-        #expect(try bench.decision(bench.use(key.keyID, 1, at: bench.before)) == .admitted)
+        try expectEqual(bench.decision(bench.use(key.keyID, 1, at: bench.before)), .admitted)
     }
 
     @Test func `a store that decides is asked by the successor, for keys and challenges`() throws {
@@ -297,8 +299,8 @@ import Tokens
         }
         let ticket = try #require(before.lookUp(stranger))
         while log.all.isEmpty { try after.committer.flush() }
-        #expect(log.all.map(\.ticket) == [ticket])
-        #expect(log.all.map(\.decision) == [.admitted])
+        expectEqual(log.all.map(\.ticket), [ticket])
+        expectEqual(log.all.map(\.decision), [.admitted])
         guard case .unknown = before.find(stranger),
             case .known = before.find(
                 KeyRecord.sample(1).keyID

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import RequestBinding
 import Rules
 import SoftwareAuthenticator
@@ -16,10 +17,10 @@ import Tokens
         var fleet = Self.fleet
         fleet.nextCounter = 4_000_000_000
         let read = try #require(Fleet(text: Array(fleet.text.utf8)))
-        #expect(read.seed == fleet.seed)
-        #expect(read.appID == fleet.appID)
-        #expect(read.count == fleet.count)
-        #expect(read.nextCounter == fleet.nextCounter)
+        expectEqual(read.seed, fleet.seed)
+        expectEqual(read.appID, fleet.appID)
+        expectEqual(read.count, fleet.count)
+        expectEqual(read.nextCounter, fleet.nextCounter)
     }
 
     @Test(arguments: [
@@ -28,20 +29,20 @@ import Tokens
     func `platforms are shares`(text: String, apple: Int, android: Int) throws {
         let mix = try #require(PlatformMix(text))
         #expect(mix.apple == apple && mix.android == android)
-        #expect(PlatformMix(mix.text) == mix)
+        expectEqual(PlatformMix(mix.text), mix)
         let fleet = Fleet(seed: "a", appID: "b", package: "c", platforms: mix, count: 8)
         let read = try #require(Fleet(text: Array(fleet.text.utf8)))
         #expect(read.platforms == mix && read.package == "c")
         let keys = (0..<8).map { read.devices(at: UnixTime(seconds: 1_800_000_000)).key($0) }
         let phones = keys.filter { $0.device.phone != nil }
-        #expect(phones.count == 8 * android / (apple + android))
+        expectEqual(phones.count, 8 * android / (apple + android))
         #expect(phones.allSatisfy { $0.device.appID == "c" })
-        #expect(Set(phones.map(\.device.phone?.name)).count == phones.count)
+        expectEqual(Set(phones.map(\.device.phone?.name)).count, phones.count)
     }
 
     @Test(arguments: ["", "windows", "apple:0", "apple:1001", "apple,apple", "apple:1:2", "apple,"])
     func `other platforms are refused`(text: String) {
-        #expect(PlatformMix(text) == nil)
+        expectEqual(PlatformMix(text), nil)
     }
 
     @Test(arguments: [
@@ -57,8 +58,8 @@ import Tokens
         let time = UnixTime(seconds: 1_800_000_000)
         let lines = Self.fleet.devices(at: time).importLines(0..<3)
         let later = Self.fleet.devices(at: time.advanced(bySeconds: 86_400))
-        #expect(lines == later.importLines(0..<3))
-        #expect(Set(lines.split(separator: "\n")).count == 3)
+        expectEqual(lines, later.importLines(0..<3))
+        expectEqual(Set(lines.split(separator: "\n")).count, 3)
         let other = Fleet(seed: "other", appID: Self.fleet.appID, count: 100)
         #expect(lines != other.devices(at: time).importLines(0..<3))
     }
@@ -66,17 +67,17 @@ import Tokens
     @Test func `a busy device is passed over, and none is taken when all are`() {
         var devices = DeviceSet(count: 3, firstCounter: 10, underWayMax: 1)
         let first = devices.take(attempts: 3)
-        #expect(first == 0)
-        #expect(devices.begin(0) == 75)
-        #expect(devices.take(attempts: 3) == 1)
+        expectEqual(first, 0)
+        expectEqual(devices.begin(0), 75)
+        expectEqual(devices.take(attempts: 3), 1)
         _ = devices.begin(1)
-        #expect(devices.take(attempts: 3) == 2)
+        expectEqual(devices.take(attempts: 3), 2)
         _ = devices.begin(2)
-        #expect(devices.take(attempts: 3) == nil)
+        expectEqual(devices.take(attempts: 3), nil)
         devices.end(1, isAdmitted: true)
-        #expect(devices.take(attempts: 3) == 1)
-        #expect(devices.begin(1) == 76)
-        #expect(devices.endCounter == 77)
+        expectEqual(devices.take(attempts: 3), 1)
+        expectEqual(devices.begin(1), 76)
+        expectEqual(devices.endCounter, 77)
     }
 
     @Test func `the reserved counter is below every window once a request was admitted`() {
@@ -96,9 +97,9 @@ import Tokens
         var pool = ChallengePool(lifetime: 10_000_000_000)
         pool.add([1], now: 0)
         pool.add([2], now: 3_000_000_000)
-        #expect(pool.take(now: 8_500_000_000) == [2])
-        #expect(pool.take(now: 8_500_000_000) == nil)
-        #expect(pool.count == 0)
+        expectEqual(pool.take(now: 8_500_000_000), [2])
+        expectEqual(pool.take(now: 8_500_000_000), nil)
+        expectEqual(pool.count, 0)
     }
 
     private static func read(_ text: [UInt8]) -> UnverifiedChallenge? {
@@ -113,8 +114,8 @@ import Tokens
             try #require(Self.read(text)), try #require(Self.read(foreign))
         )
         #expect(one.epoch != other.epoch)
-        #expect(one.serial == other.serial)
-        #expect(one.expiry == other.expiry)
+        expectEqual(one.serial, other.serial)
+        expectEqual(one.expiry, other.expiry)
     }
 
     @Test func `what is kept for replays is what was sent, and the oldest goes first`() {
@@ -149,14 +150,14 @@ import Tokens
         for (local, number) in [(0, 0), (0, 1), (63, 1), (64, 0), (69, 1)] {
             #expect(made.copy(device: local, number: number, hasChallenge: false, into: &proof))
             let key = devices.key(local + 5)
-            #expect(proof.keyID == Array(key.keyID.base64.utf8))
+            expectEqual(proof.keyID, Array(key.keyID.base64.utf8))
             let bytes = Base64.decode(proof.assertion.span)
             let verified = try UnverifiedAssertion(bytes: try #require(bytes)).verified(
                 clientDataHash: hash.span,
                 key: key.publicKey,
                 app: AppIDHash(appID: Self.fleet.appID)
             )
-            #expect(verified.counter.rawValue == 66 + UInt32(number))
+            expectEqual(verified.counter.rawValue, 66 + UInt32(number))
         }
         #expect(!made.copy(device: 0, number: 2, hasChallenge: false, into: &proof))
         #expect(!made.copy(device: 128, number: 0, hasChallenge: false, into: &proof))

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import LoadGenerator
@@ -5,11 +6,11 @@ import Testing
 @Suite struct MixTests {
     @Test func `what is not said is good`() throws {
         let mix = try #require(Mix("replayed=3%,tampered=2.5%"))
-        #expect(mix.share(of: .good) == 945_000)
-        #expect(mix.share(of: .replayed) == 30_000)
-        #expect(mix.share(of: .tampered) == 25_000)
-        #expect(mix.share(of: .stale) == 0)
-        #expect(mix.text == "good 94.5%, replayed 3%, tampered 2.5%")
+        expectEqual(mix.share(of: .good), 945_000)
+        expectEqual(mix.share(of: .replayed), 30_000)
+        expectEqual(mix.share(of: .tampered), 25_000)
+        expectEqual(mix.share(of: .stale), 0)
+        expectEqual(mix.text, "good 94.5%, replayed 3%, tampered 2.5%")
     }
 
     @Test(arguments: [
@@ -17,7 +18,7 @@ import Testing
         "replayed=60%,stale=50%", "replayed=3%,",
     ])
     func `what is no mix is refused`(text: String) {
-        #expect(Mix(text) == nil)
+        expectEqual(Mix(text), nil)
     }
 
     @Test func `each kind gets its share, in every run the same`() throws {
@@ -28,7 +29,7 @@ import Testing
             let expected = mix.share(of: kind) / 10
             #expect(abs(counts[kind, default: 0] - expected) < 400, "\(kind)")
         }
-        #expect((0..<8).map { mix.kind(at: $0) } == (0..<8).map { mix.kind(at: $0) })
+        expectEqual((0..<8).map { mix.kind(at: $0) }, (0..<8).map { mix.kind(at: $0) })
     }
 
     @Test func `without a mix all are good`() {

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Cryptography
 import Encodings
+import Expectations
 import Foundation
 import HTTPWire
 import RequestBinding
@@ -89,20 +90,21 @@ import Verification
         )
         let proof = String(repeating: "s", count: 188)
         let challenge = String(repeating: "C", count: 56)
-        #expect(
-            Self.text(Self.bytes(template, .good)) == """
-                PUT /a?b=1 HTTP/1.1\r
-                Host: example.com\r
-                X-Kind: 1\r
-                x-kind: 2\r
-                x-key: KEY\r
-                app-attest-assertion: \(proof)\r
-                app-attest-challenge: \(challenge)\r
-                Content-Length: 3\r
-                Content-Digest: sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:\r
-                \r
-                abc
-                """
+        expectEqual(
+            Self.text(Self.bytes(template, .good)),
+            """
+            PUT /a?b=1 HTTP/1.1\r
+            Host: example.com\r
+            X-Kind: 1\r
+            x-kind: 2\r
+            x-key: KEY\r
+            app-attest-assertion: \(proof)\r
+            app-attest-challenge: \(challenge)\r
+            Content-Length: 3\r
+            Content-Digest: sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:\r
+            \r
+            abc
+            """
         )
         #expect(!Self.text(Self.bytes(template, .missing, nil)).contains("x-key"))
     }
@@ -123,7 +125,7 @@ import Verification
             challenge: String(repeating: "C", count: 56),
             headers: [("host", "example.com"), ("x-kind", "1, 2"), ("x-none", nil)]
         )
-        #expect(hash == SHA256.digest(of: lines).array)
+        expectEqual(hash, SHA256.digest(of: lines).array)
     }
 
     @Test(arguments: [Sending.tamperedSignature, .tamperedContent])
@@ -133,8 +135,8 @@ import Verification
             content: ContentPlan(3...3, isChunked: true)
         )
         let (good, other) = (Self.bytes(template, .good), Self.bytes(template, sending))
-        #expect(good.count == other.count)
-        #expect(zip(good, other).filter(!=).count == 1)
+        expectEqual(good.count, other.count)
+        expectEqual(zip(good, other).filter(!=).count, 1)
     }
 
     @Test func `tampering with the target leaves method and path`() {
@@ -153,17 +155,17 @@ import Verification
         let start = try #require(text.range(of: "\r\n\r\n"))
         let content = Array(text[start.upperBound...].utf8)
         let pointer = try #require(JSONPointer("/auth/filling"))
-        #expect(pointer.string(in: content.span) == Self.proof.challenge)
+        expectEqual(pointer.string(in: content.span), Self.proof.challenge)
         #expect(!text.contains("app-attest-challenge"))
         #expect(text.contains("Content-Length: \(content.count)\r\n"))
         var hasher = ContentHasher()
         let hash = hasher.hash(template, template.contents[0], challenge: Self.proof.challenge)
-        #expect(hash == SHA256.digest(of: content).array)
+        expectEqual(hash, SHA256.digest(of: content).array)
         // Changed, it is still JSON with the challenge in it.
         let other = Self.text(Self.bytes(template, .tamperedContent))
         let changed = Array(other[start.upperBound...].utf8)
         #expect(changed != content)
-        #expect(pointer.string(in: changed.span) == Self.proof.challenge)
+        expectEqual(pointer.string(in: changed.span), Self.proof.challenge)
     }
 
     @Test func `what has to come of each request follows from the rule`() {
@@ -171,20 +173,21 @@ import Verification
             "[target, body]",
             content: ContentPlan(1...1, isChunked: false)
         )
-        #expect(
-            streamed.demand.tamperings(hasContent: true)
-                == [.tamperedSignature, .tamperedTarget, .tamperedContent]
+        expectEqual(
+            streamed.demand.tamperings(hasContent: true),
+            [.tamperedSignature, .tamperedTarget, .tamperedContent]
         )
-        #expect(Sending.tamperedContent.expected(hasDeclaredDigest: true) == .digestMismatch)
-        #expect(Sending.tamperedContent.expected(hasDeclaredDigest: false) == .signatureMismatch)
-        #expect(
-            Self.template("challenge").demand.tamperings(hasContent: true) == [.tamperedSignature]
+        expectEqual(Sending.tamperedContent.expected(hasDeclaredDigest: true), .digestMismatch)
+        expectEqual(Sending.tamperedContent.expected(hasDeclaredDigest: false), .signatureMismatch)
+        expectEqual(
+            Self.template("challenge").demand.tamperings(hasContent: true),
+            [.tamperedSignature]
         )
-        #expect(Sending.good.expected(hasDeclaredDigest: true) == nil)
-        #expect(Sending.replayed.expected(hasDeclaredDigest: true) == .counterReplayed)
+        expectEqual(Sending.good.expected(hasDeclaredDigest: true), nil)
+        expectEqual(Sending.replayed.expected(hasDeclaredDigest: true), .counterReplayed)
         for sending in Sending.allCases {
             let isAdmitted = [.good, .opening].contains(sending)
-            #expect((sending.expected(hasDeclaredDigest: true) == nil) == isAdmitted)
+            expectEqual((sending.expected(hasDeclaredDigest: true) == nil), isAdmitted)
         }
     }
 }

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Cryptography
+import Expectations
 import Testing
 
 @testable import LoadGenerator
@@ -38,23 +39,24 @@ import Testing
         var fleet = fleet()
         let rule = "sign: [method, target, body, challenge], fields: { key_id: x-key }"
         let fields = try sign(rule, &fleet)
-        #expect(
-            fields.map(\.name) == [
+        expectEqual(
+            fields.map(\.name),
+            [
                 "x-key", "app-attest-assertion", "app-attest-challenge", "content-digest",
             ]
         )
-        #expect(fields[2].value == "challenge")
-        #expect(fields[3].value == "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:")
-        #expect(fleet.nextCounter == 8)
+        expectEqual(fields[2].value, "challenge")
+        expectEqual(fields[3].value, "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:")
+        expectEqual(fleet.nextCounter, 8)
         let other = try sign(rule, &fleet, device: 1)
         #expect(other[0].value != fields[0].value)
-        #expect(fleet.nextCounter == 9)
+        expectEqual(fleet.nextCounter, 9)
     }
 
     @Test func `a request without a challenge signs none`() throws {
         var fleet = fleet()
         let fields = try sign("sign: [method, target]", challenge: nil, &fleet)
-        #expect(fields.map(\.name) == ["app-attest-key-id", "app-attest-assertion"])
+        expectEqual(fields.map(\.name), ["app-attest-key-id", "app-attest-assertion"])
     }
 
     @Test func `the lines of one field are signed as one value`() {
@@ -63,9 +65,9 @@ import Testing
         ]
         let request = RequestSketch(method: "GET", url: "http://example.com/", headers: lines)
         let values = SignedRequest.values(of: request, host: "example.com")
-        #expect(values == ["x-tenant": "a, b", "host": "api.example"])
+        expectEqual(values, ["x-tenant": "a, b", "host": "api.example"])
         let bare = RequestSketch(method: "GET", url: "http://example.com/")
-        #expect(SignedRequest.values(of: bare, host: "example.com") == ["host": "example.com"])
+        expectEqual(SignedRequest.values(of: bare, host: "example.com"), ["host": "example.com"])
     }
 
     @Test func `a run sends the host that a field names, or else the URL's`() throws {
@@ -73,8 +75,8 @@ import Testing
         func host(_ fields: [(name: String, value: String)]) -> String {
             LoadPlan.Request(method: "GET", url: url, fields: fields, content: .none).host
         }
-        #expect(host([("HOST", "api.example"), ("x-a", "1")]) == "api.example")
-        #expect(host([("x-a", "1")]) == "127.0.0.1:8080")
+        expectEqual(host([("HOST", "api.example"), ("x-a", "1")]), "api.example")
+        expectEqual(host([("x-a", "1")]), "127.0.0.1:8080")
     }
 
     @Test func `what is missing for a signature is said, and uses no counter`() throws {
@@ -85,7 +87,7 @@ import Testing
                 try sign(all, path: path, challenge: challenge, &fleet, device: device)
             }
         }
-        #expect(fleet.nextCounter == 7)
+        expectEqual(fleet.nextCounter, 7)
         fleet.nextCounter = .max
         #expect(throws: LoadError.self) { try sign(all, &fleet) }
     }

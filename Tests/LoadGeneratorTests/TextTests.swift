@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -18,10 +19,10 @@ import Testing
         isSecure: Bool
     ) throws {
         let url = try #require(LoadURL(text))
-        #expect(url.host == host)
-        #expect(Int(url.port) == port)
-        #expect(url.target == target)
-        #expect(url.isSecure == isSecure)
+        expectEqual(url.host, host)
+        expectEqual(Int(url.port), port)
+        expectEqual(url.target, target)
+        expectEqual(url.isSecure, isSecure)
     }
 
     @Test(arguments: [
@@ -29,26 +30,26 @@ import Testing
         "http://me@a/", "http://a/#part", "http://a/b c", "http://:80/",
     ])
     func `what is no such URL is refused`(text: String) {
-        #expect(LoadURL(text) == nil)
+        expectEqual(LoadURL(text), nil)
     }
 
     @Test func `times carry a unit`() {
-        #expect(LoadTime("250ms")?.nanoseconds == 250_000_000)
-        #expect(LoadTime("5m")?.nanoseconds == 300_000_000_000)
+        expectEqual(LoadTime("250ms")?.nanoseconds, 250_000_000)
+        expectEqual(LoadTime("5m")?.nanoseconds, 300_000_000_000)
         for text in ["", "5", "s", "5 s", "-5s", "1.5s", "99999999999h", "1001h"] {
-            #expect(LoadTime(text) == nil, "\(text)")
+            expectEqual(LoadTime(text), nil, "\(text)")
         }
     }
 
     @Test func `content has one size, or some between two`() {
-        #expect(ContentPlan("200", isChunked: false)?.sizes == [200])
-        #expect(ContentPlan("0..2", isChunked: true)?.sizes == [0, 1, 2])
+        expectEqual(ContentPlan("200", isChunked: false)?.sizes, [200])
+        expectEqual(ContentPlan("0..2", isChunked: true)?.sizes, [0, 1, 2])
         let many = ContentPlan("100..100000", isChunked: false)?.sizes ?? []
-        #expect(many.count == 16)
-        #expect(many.first == 100)
+        expectEqual(many.count, 16)
+        expectEqual(many.first, 100)
         #expect(many.allSatisfy { (100...100_000).contains($0) })
         for text in ["", "..", "5..2", "-1", "1...5", "a", "1..", "9999999999"] {
-            #expect(ContentPlan(text, isChunked: false) == nil, "\(text)")
+            expectEqual(ContentPlan(text, isChunked: false), nil, "\(text)")
         }
     }
 
@@ -57,17 +58,18 @@ import Testing
         (12_400_000_000, "12.4 s"), (0, "0.00 µs"), (99_960_000, "100 ms"),
     ])
     func `latencies have three digits and a unit`(nanoseconds: UInt64, text: String) {
-        #expect(Figures.latency(nanoseconds) == text)
+        expectEqual(Figures.latency(nanoseconds), text)
     }
 
     @Test func `counts have commas, and numbers the places they are given`() {
-        #expect(
-            [0, 999, 1_000, 1_234_567].map(Figures.count) == ["0", "999", "1,000", "1,234,567"]
+        expectEqual(
+            [0, 999, 1_000, 1_234_567].map(Figures.count),
+            ["0", "999", "1,000", "1,234,567"]
         )
-        #expect(Figures.fixed(-0.004, 2) == "0.00")
-        #expect(Figures.fixed(-1.256, 2) == "-1.26")
-        #expect(Figures.fixed(.infinity, 2) == "–")
-        #expect(Figures.bytes(1_500_000_000) == "1.40 GiB")
+        expectEqual(Figures.fixed(-0.004, 2), "0.00")
+        expectEqual(Figures.fixed(-1.256, 2), "-1.26")
+        expectEqual(Figures.fixed(.infinity, 2), "–")
+        expectEqual(Figures.bytes(1_500_000_000), "1.40 GiB")
     }
 
     @Test(arguments: [("86399", 86_399), ("7", 7), ("99999999999999999999", 86_400)])
@@ -77,19 +79,19 @@ import Testing
         try head.read(bytes.span, to: .get, upgradeSent: false, limits: HeadLimits())
         var answer = Answer()
         answer.read(head.fields, bytes.span)
-        #expect(answer.retryAfter == seconds)
+        expectEqual(answer.retryAfter, seconds)
     }
 
     @Test func `a reason is found in a problem document, or none`() {
         var answer = Answer()
         answer.status = 401
         answer.content = Array(#"{"status":401,"reason":"counter-replayed","next":"x"}"#.utf8)
-        #expect(answer.text == "401 counter-replayed")
+        expectEqual(answer.text, "401 counter-replayed")
         for text in ["", "<html>", #"{"reason":"#, #"{"reasons":"a"}"#] {
             answer.content = Array(text.utf8)
-            #expect(answer.text == "401")
+            expectEqual(answer.text, "401")
         }
         answer.content = Array(#"{"reason":"cut off"#.utf8)
-        #expect(answer.text == "401 cut off")
+        expectEqual(answer.text, "401 cut off")
     }
 }

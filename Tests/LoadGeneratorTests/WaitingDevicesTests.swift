@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import LoadGenerator
@@ -8,14 +9,14 @@ import Testing
         for (device, time) in [(1, 30), (2, 10), (3, 20), (4, 10)] as [(Int, UInt64)] {
             waiting.add(device, at: time)
         }
-        #expect(waiting.nextAt == 10)
-        #expect(waiting.take(now: 9) == nil)
-        #expect(Set([waiting.take(now: 10), waiting.take(now: 10)]) == [2, 4])
-        #expect(waiting.take(now: 10) == nil)
-        #expect(waiting.nextAt == 20)
-        #expect(waiting.take(now: 99) == 3)
-        #expect(waiting.take(now: 99) == 1)
-        #expect(waiting.take(now: 99) == nil)
+        expectEqual(waiting.nextAt, 10)
+        expectEqual(waiting.take(now: 9), nil)
+        expectEqual(Set([waiting.take(now: 10), waiting.take(now: 10)]), [2, 4])
+        expectEqual(waiting.take(now: 10), nil)
+        expectEqual(waiting.nextAt, 20)
+        expectEqual(waiting.take(now: 99), 3)
+        expectEqual(waiting.take(now: 99), 1)
+        expectEqual(waiting.take(now: 99), nil)
         #expect(waiting.isEmpty)
     }
 }

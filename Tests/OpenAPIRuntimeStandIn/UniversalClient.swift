@@ -1,5 +1,6 @@
 // The names are documented by the library that they stand in for.
 // swift-format-ignore-file: AllPublicDeclarationsHaveDocumentation
+
 public import Foundation
 public import HTTPTypes
 

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import OutboundCalls
@@ -15,22 +16,22 @@ struct CallBreakerTests {
     @Test func `five failures in a row leave the host alone, and a success between starts anew`() {
         var breaker = CallBreaker()
         for _ in 0..<4 { breaker.failed(.call, now: 0, random: 0) }
-        #expect(breaker.asked(now: 0) == .call)
+        expectEqual(breaker.asked(now: 0), .call)
         breaker.succeeded(.call)
         for _ in 0..<4 { breaker.failed(.call, now: 0, random: 0) }
-        #expect(breaker.condition == .closed)
+        expectEqual(breaker.condition, .closed)
         breaker.failed(.call, now: 0, random: 0)
-        #expect(breaker.condition == .open)
-        #expect(breaker.asked(now: 0) == .refused)
+        expectEqual(breaker.condition, .open)
+        expectEqual(breaker.asked(now: 0), .refused)
     }
 
     @Test func `after the pause one call decides, and others wait for it`() {
         var breaker = Self.opened()
-        #expect(breaker.asked(now: 2 * Self.second) == .probe)
-        #expect(breaker.condition == .halfOpen)
-        #expect(breaker.asked(now: 3 * Self.second) == .refused)
+        expectEqual(breaker.asked(now: 2 * Self.second), .probe)
+        expectEqual(breaker.condition, .halfOpen)
+        expectEqual(breaker.asked(now: 3 * Self.second), .refused)
         breaker.succeeded(.probe)
-        #expect(breaker.asked(now: 3 * Self.second) == .call)
+        expectEqual(breaker.asked(now: 3 * Self.second), .call)
     }
 
     @Test func `a probe that fails makes the pause twice as long, up to two minutes`() {
@@ -38,9 +39,9 @@ struct CallBreakerTests {
         var now: UInt64 = 0
         for seconds in [2, 4, 8, 16, 32, 64, 120, 120] as [UInt64] {
             // Jitter leaves at least half.
-            #expect(breaker.asked(now: now + seconds * Self.second / 2 - 1) == .refused)
+            expectEqual(breaker.asked(now: now + seconds * Self.second / 2 - 1), .refused)
             now += seconds * Self.second
-            #expect(breaker.asked(now: now) == .probe, "\(seconds)")
+            expectEqual(breaker.asked(now: now), .probe, "\(seconds)")
             breaker.failed(.probe, now: now, random: .max)
         }
     }
@@ -49,29 +50,29 @@ struct CallBreakerTests {
         var breaker = Self.opened()
         breaker.succeeded(.call)
         breaker.failed(.call, now: 0, random: 0)
-        #expect(breaker.condition == .open)
-        #expect(breaker.asked(now: 2 * Self.second) == .probe)
+        expectEqual(breaker.condition, .open)
+        expectEqual(breaker.asked(now: 2 * Self.second), .probe)
         breaker.succeeded(.call)
         breaker.failed(.call, now: 0, random: 0)
-        #expect(breaker.condition == .halfOpen)
+        expectEqual(breaker.condition, .halfOpen)
     }
 
     @Test func `a probe that is not made after all leaves the next one to decide`() {
         var breaker = Self.opened()
-        #expect(breaker.asked(now: 2 * Self.second) == .probe)
+        expectEqual(breaker.asked(now: 2 * Self.second), .probe)
         breaker.probeDropped(now: 2 * Self.second)
-        #expect(breaker.asked(now: 2 * Self.second) == .probe)
+        expectEqual(breaker.asked(now: 2 * Self.second), .probe)
     }
 
     @Test func `a host is left alone for as long as it asks, at most an hour`() {
         var breaker = CallBreaker()
         breaker.throttled(.call, for: .seconds(90), now: 0, random: 0)
-        #expect(breaker.asked(now: 90 * Self.second - 1) == .refused)
-        #expect(breaker.asked(now: 90 * Self.second) == .probe)
+        expectEqual(breaker.asked(now: 90 * Self.second - 1), .refused)
+        expectEqual(breaker.asked(now: 90 * Self.second), .probe)
         var other = CallBreaker()
         other.throttled(.call, for: .seconds(Int64.max), now: 0, random: 0)
-        #expect(other.asked(now: 3_600 * Self.second - 1) == .refused)
-        #expect(other.asked(now: 3_600 * Self.second) == .probe)
+        expectEqual(other.asked(now: 3_600 * Self.second - 1), .refused)
+        expectEqual(other.asked(now: 3_600 * Self.second), .probe)
     }
 
     @Test(arguments: [
@@ -89,22 +90,22 @@ struct CallBreakerTests {
         (.failed(.timeout), .failed), (.failed(.unreachable), .failed),
     ])
     func `each reply says one thing about the host`(_ reply: CallReply, _ outcome: CallOutcome) {
-        #expect(CallOutcome(reply, timeout: .seconds(1)) == outcome)
+        expectEqual(CallOutcome(reply, timeout: .seconds(1)), outcome)
     }
 
     @Test func `what was not sent says nothing about the host`() {
         for fault in CallFailure.allCases {
-            #expect(CallOutcome(.unsent(fault), timeout: .seconds(1)) == nil)
+            expectEqual(CallOutcome(.unsent(fault), timeout: .seconds(1)), nil)
         }
     }
 
     @Test func `pauses grow to their limit whatever the numbers`() {
         let pauses = BackOff(first: .seconds(1), most: .seconds(60))
-        #expect(pauses.pause(after: 0, random: 0) == .milliseconds(500))
+        expectEqual(pauses.pause(after: 0, random: 0), .milliseconds(500))
         #expect(pauses.pause(after: 1, random: .max) <= .seconds(1))
-        #expect(pauses.pause(after: .max, random: 0) == .seconds(30))
+        expectEqual(pauses.pause(after: .max, random: 0), .seconds(30))
         #expect(pauses.pause(after: .max, random: .max) <= .seconds(60))
-        #expect(BackOff(first: .zero, most: .zero).pause(after: 3, random: 9) == .zero)
+        expectEqual(BackOff(first: .zero, most: .zero).pause(after: 3, random: 9), .zero)
         let endless = BackOff(first: .seconds(Int64.max), most: .seconds(Int64.max))
         #expect(endless.pause(after: .max, random: .max) > .seconds(1))
     }

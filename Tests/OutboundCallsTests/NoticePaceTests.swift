@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import OutboundCalls
@@ -11,7 +12,7 @@ import Testing
         _ expected: UInt64?,
         _ place: SourceLocation = #_sourceLocation
     ) {
-        #expect(untold == expected, sourceLocation: place)
+        expectEqual(untold, expected, sourceLocation: place)
     }
 
     @Test func `of events that are alike one a minute is told, and how many were not`() {

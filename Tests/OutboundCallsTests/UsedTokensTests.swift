@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import HTTPWire
 import Testing
 
@@ -33,7 +34,7 @@ import Testing
         _ expected: UsedTokens.Beginning,
         _ place: SourceLocation = #_sourceLocation
     ) {
-        #expect(found == expected, sourceLocation: place)
+        expectEqual(found, expected, sourceLocation: place)
     }
 
     /// A token is shown, and Apple takes it.
@@ -72,7 +73,7 @@ import Testing
         var used = Self.tokens()
         expect(used.begin(Self.token(1), of: try Self.client(1), now: 0), .begun)
         used.end(Self.token(1), of: try Self.client(1), isSpent: false, now: 0)
-        #expect(used.count == 0)
+        expectEqual(used.count, 0)
         expect(use(1, of: try Self.client(1), &used), .begun)
     }
 
@@ -89,7 +90,7 @@ import Testing
         for number in [0, 1, 2, 256, 257, 9_999, 20_000] {
             expect(use(number, of: try Self.client(number), &used, now: 20_001), .used)
         }
-        #expect(used.count == 20_001)
+        expectEqual(used.count, 20_001)
     }
 
     @Test func `tokens are remembered for a day at least, and an hour more at most`() throws {
@@ -131,9 +132,9 @@ import Testing
     }
 
     @Test func `the memory is as large as the rate of calls lets it become, and has a name`() {
-        #expect(UsedTokens.Limits(callsPerSecond: 1, hosts: 3).tokensMax == 270_000)
-        #expect(UsedTokens.Limits(callsPerSecond: 50, hosts: 3).tokensMax == 13_500_000)
-        #expect(UsedTokens.Limits(callsPerSecond: .max, hosts: 3).tokensMax == .max)
+        expectEqual(UsedTokens.Limits(callsPerSecond: 1, hosts: 3).tokensMax, 270_000)
+        expectEqual(UsedTokens.Limits(callsPerSecond: 50, hosts: 3).tokensMax, 13_500_000)
+        expectEqual(UsedTokens.Limits(callsPerSecond: .max, hosts: 3).tokensMax, .max)
     }
 
     @Test func `where no token more can be remembered, none is taken`() throws {
@@ -161,7 +162,7 @@ import Testing
             used.end(Self.token(number), of: try Self.client(1), isSpent: false, now: 0)
         }
         expect(use(0, of: try Self.client(1), &used), .used)
-        #expect(used.count == 1)
+        expectEqual(used.count, 1)
     }
 
     // MARK: At once
@@ -231,7 +232,7 @@ import Testing
         for number in 1...3 {
             expect(use(number, of: try Self.client(2), &after, now: 3 * Self.hour), .used)
         }
-        #expect(after.count == 3)
+        expectEqual(after.count, 3)
         expect(use(4, of: try Self.client(1), &after, now: 3 * Self.hour), .begun)
         expect(use(1, of: nil, &after, now: Self.day + Self.hour), .begun)
         expect(use(2, of: nil, &after, now: Self.day + 2 * Self.hour), .used)
@@ -246,7 +247,7 @@ import Testing
         expect(use(1, of: nil, &after), .used)
         after.release(Self.token(1))
         after.release(Self.token(1))
-        #expect(after.count == 0)
+        expectEqual(after.count, 0)
         expect(use(1, of: nil, &after), .begun)
         expect(after.begin(Self.token(2), of: nil, now: 0), .begun)
         expect(after.claim(Self.token(2), now: 0), .used)

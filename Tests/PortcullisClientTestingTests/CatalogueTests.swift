@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import PortcullisClient
 import PortcullisClientTesting
@@ -63,14 +64,14 @@ import Testing
         let events = session.events
         async let absence = session.prewarm()
         for await case .enrolmentHeld(let hold) in events {
-            #expect(hold.cause == .gatewayUnavailable)
+            expectEqual(hold.cause, .gatewayUnavailable)
             break
         }
         #expect(await absence != nil)
         let keys = try FileManager.default
             .contentsOfDirectory(atPath: folder.path)
             .filter { $0.hasSuffix(".json") }
-        #expect(keys.count == 1)
+        expectEqual(keys.count, 1)
         let record = folder.appending(path: "record-127.0.0.1_1")
         #expect(FileManager.default.fileExists(atPath: record.path))
         await session.close()

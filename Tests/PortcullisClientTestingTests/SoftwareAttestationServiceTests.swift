@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import PortcullisClient
 import PortcullisClientTesting
@@ -74,12 +75,12 @@ import Testing
         let object = try await service.attestKey(keyID, clientDataHash: hash)
         let roots = try X509Certificate.certificates(pem: authority.rootPEM)
         let key = try verified(object, keyID, roots: roots)
-        #expect(key.details.appID == Self.appID)
-        #expect(key.extensions.bundleVersion == nil)
+        expectEqual(key.details.appID, Self.appID)
+        expectEqual(key.extensions.bundleVersion, nil)
         for counter in UInt32(1)...3 {
             let assertion = try await service.generateAssertion(keyID, clientDataHash: hash)
             let proof = try verified(assertion, key, after: counter - 1)
-            #expect(proof.counter == SignCounter(rawValue: counter))
+            expectEqual(proof.counter, SignCounter(rawValue: counter))
         }
     }
 
@@ -90,7 +91,7 @@ import Testing
         let refusal = #expect(throws: AttestationRefusal.self) {
             try verified(object, keyID, roots: [AppleRoots.appAttestation])
         }
-        #expect(refusal?.reason == .certificateUntrusted)
+        expectEqual(refusal?.reason, .certificateUntrusted)
     }
 
     @Test func `a build stands in every object`() async throws {
@@ -99,10 +100,10 @@ import Testing
         let object = try await service.attestKey(keyID, clientDataHash: hash)
         let roots = try X509Certificate.certificates(pem: authority.rootPEM)
         let key = try verified(object, keyID, roots: roots)
-        #expect(key.extensions.validationCategory == .testFlight)
-        #expect(key.extensions.bundleVersion == "1314")
+        expectEqual(key.extensions.validationCategory, .testFlight)
+        expectEqual(key.extensions.bundleVersion, "1314")
         let assertion = try await service.generateAssertion(keyID, clientDataHash: hash)
-        #expect(try verified(assertion, key, after: 0).extensions == key.extensions)
+        try expectEqual(verified(assertion, key, after: 0).extensions, key.extensions)
     }
 
     /// Apple's six checks of a receipt. The receipts of software were empty.
@@ -119,9 +120,9 @@ import Testing
             roots: roots,
             freshness: UnverifiedReceipt.Freshness(now: now, secondsMax: 300)
         )
-        #expect(receipt.fields.kind == .attest)
-        #expect(receipt.fields.environment == "production")
-        #expect(receipt.fields.clientHash == Array(hash))
+        expectEqual(receipt.fields.kind, .attest)
+        expectEqual(receipt.fields.environment, "production")
+        expectEqual(receipt.fields.clientHash, Array(hash))
         let lifetime = receipt.fields.expirationTime.map { $0.seconds - now.seconds }
         #expect(abs((lifetime ?? 0) - 90 * 86_400) < 300)
         let refusal = #expect(throws: ReceiptRefusal.self) {
@@ -132,7 +133,7 @@ import Testing
                 freshness: nil
             )
         }
-        #expect(refusal?.reason == .certificateUntrusted)
+        expectEqual(refusal?.reason, .certificateUntrusted)
     }
 
     @Test(arguments: [(SoftwareAttestationService.Device.iPhone, "iphoneos"), (.mac, "macosx")])
@@ -151,8 +152,8 @@ import Testing
             builds: .any
         )
         let key = try verified(object, keyID, roots: roots, apps: [universal])
-        #expect(key.details.platform == platform)
-        #expect((key.details.accessControl != nil) == (device == .mac))
+        expectEqual(key.details.platform, platform)
+        expectEqual((key.details.accessControl != nil), device == .mac)
     }
 
     @Test func `a key is attested once, signs only then, and is unknown when it was lost`()
@@ -202,7 +203,7 @@ import Testing
             return try await group.reduce(into: [Data]()) { $0.append($1) }
         }
         let counters = try assertions.map { try verified($0, key, after: 0).counter.rawValue }
-        #expect(counters.sorted() == Array(1...60))
+        expectEqual(counters.sorted(), Array(1...60))
         let mode = try FileManager.default.attributesOfItem(atPath: folder.path)[.posixPermissions]
         #expect(mode as? Int == 0o700)
     }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import PortcullisClientTesting
 import Testing
@@ -8,11 +9,11 @@ import Testing
     @Test func `an authority is read from what it writes, in any order`() throws {
         let authority = try TestAuthority()
         let again = try TestAuthority(pem: authority.pem)
-        #expect(again.rootPEM == authority.rootPEM)
-        #expect(again.pem == authority.pem)
+        expectEqual(again.rootPEM, authority.rootPEM)
+        expectEqual(again.pem, authority.pem)
         let key = try #require(authority.pem.range(of: "-----BEGIN PRIVATE KEY-----"))
         let turned = authority.pem[key.lowerBound...] + authority.rootPEM
-        #expect(try TestAuthority(pem: String(turned)).rootPEM == authority.rootPEM)
+        try expectEqual(TestAuthority(pem: String(turned)).rootPEM, authority.rootPEM)
     }
 
     @Test func `the root is a certificate that OpenSSL reads, valid for ten years`() throws {
@@ -20,16 +21,16 @@ import Testing
         let authority = try TestAuthority(madeAt: made)
         let roots = try X509Certificate.certificates(pem: authority.rootPEM)
         let root = try #require(roots.first)
-        #expect(roots.count == 1)
-        #expect(root.notBefore.seconds == 1_790_000_000 - 86_400)
+        expectEqual(roots.count, 1)
+        expectEqual(root.notBefore.seconds, 1_790_000_000 - 86_400)
         let years: Int64 = 3_650 * 86_400
-        #expect(root.notAfter.seconds == 1_790_000_000 + years)
-        #expect(root.subject(.organization) == "Portcullis test authority")
+        expectEqual(root.notAfter.seconds, 1_790_000_000 + years)
+        expectEqual(root.subject(.organization), "Portcullis test authority")
         // RFC 5280 §4.1.2.5 wants another form of time from 2050 on.
         let late = try TestAuthority(madeAt: Date(timeIntervalSince1970: 2_500_000_000))
         let lateRoots = try X509Certificate.certificates(pem: late.rootPEM)
         let end = 2_500_000_000 + years
-        #expect(lateRoots.map(\.notAfter.seconds) == [end])
+        expectEqual(lateRoots.map(\.notAfter.seconds), [end])
     }
 
     @Test func `what is no authority says what is missing`() throws {
@@ -80,7 +81,7 @@ import Testing
             + ["-keyout", "key.pem", "-out", "root.pem"]
         try process.run()
         process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        expectEqual(process.terminationStatus, 0)
         let texts = try ["key.pem", "root.pem"].map {
             try String(contentsOf: folder.appending(path: $0), encoding: .utf8)
         }
@@ -102,6 +103,6 @@ import Testing
             roots: try X509Certificate.certificates(pem: texts[1]),
             at: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
         )
-        #expect(verified.root.pem == texts[1])
+        expectEqual(verified.root.pem, texts[1])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -39,13 +40,13 @@ import Testing
         // Without a reason, the first key is tried twice, and the second one stays.
         let isUnexplained = error == .unknownSystemFailure
         let tries = isUnexplained ? 5 : 3
-        #expect(await bench.counts == [isUnexplained ? 2 : 3, tries])
+        await expectEqual(bench.counts, [isUnexplained ? 2 : 3, tries])
         // An invalid key is replaced at once, so that the first request sees two failures.
         if error == .invalidKey {
-            #expect(said == [2: [true], 3: [true]])
+            expectEqual(said, [2: [true], 3: [true]])
         } else {
-            #expect(said[1] == [false])
-            for number in 2...tries { #expect(said[number] == [true]) }
+            expectEqual(said[1], [false])
+            for number in 2...tries { expectEqual(said[number], [true]) }
         }
     }
 
@@ -65,7 +66,7 @@ import Testing
             bench.clock.advance(by: 3600)
         }
         let days = zip(counts.dropFirst(24), counts).map { [$0[0] - $1[0], $0[1] - $1[1]] }
-        #expect(days.map { $0[0] }.max() == 2)
+        expectEqual(days.map { $0[0] }.max(), 2)
         #expect((days.map { $0[1] }.max() ?? 0) <= 8)
     }
 
@@ -79,7 +80,7 @@ import Testing
             said.append(try await saysUnsupported(bench, session))
             bench.clock.advance(by: 60)
         }
-        #expect(said == [false, true, true, true])
+        expectEqual(said, [false, true, true, true])
     }
 
     @Test func `that Apple is not reached says nothing about the device`() async throws {
@@ -114,10 +115,10 @@ import Testing
             said.append(try await saysUnsupported(bench))
             bench.clock.advance(by: 60)
         }
-        #expect(said == [false, true, false])
-        #expect(await bench.verdicts.last == "pass")
+        expectEqual(said, [false, true, false])
+        await expectEqual(bench.verdicts.last, "pass")
         let record = EnrolmentRecord(await bench.store.read(), gateway: FakeGateway.endpoints)
-        #expect(record.deviceFailures == 0)
+        expectEqual(record.deviceFailures, 0)
     }
 }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -48,8 +49,8 @@ import Testing
         let transport = URLSessionTransport(configuration: configuration)
         let request = URLRequest(url: try Bench.url(server.url + "/a"))
         let first = try await read(transport, request)
-        #expect(first.response.value(forHTTPHeaderField: Self.next) == "enrol")
-        #expect(first.source == .network)
+        expectEqual(first.response.value(forHTTPHeaderField: Self.next), "enrol")
+        expectEqual(first.source, .network)
         // URLSession on Linux keeps nothing where it has a delegate. This is what the others do.
         let session = URLSession(configuration: .ephemeral)
         let delegate = TransportDelegate(nil)
@@ -64,10 +65,10 @@ import Testing
         session.invalidateAndCancel()
         let count = server.seen.count
         let again = try await read(URLSessionTransport(configuration: configuration), request)
-        #expect(server.seen.count == count)
-        #expect(again.response.value(forHTTPHeaderField: "X-Own") == "1")
-        #expect(again.response.value(forHTTPHeaderField: Self.next) == nil)
-        #expect(again.response.value(forHTTPHeaderField: "App-Attest-Challenge") == nil)
+        expectEqual(server.seen.count, count)
+        expectEqual(again.response.value(forHTTPHeaderField: "X-Own"), "1")
+        expectEqual(again.response.value(forHTTPHeaderField: Self.next), nil)
+        expectEqual(again.response.value(forHTTPHeaderField: "App-Attest-Challenge"), nil)
     }
 
     @Test(arguments: [
@@ -103,13 +104,13 @@ import Testing
         let transport = URLSessionTransport(configuration: configuration)
         let answer = try await read(transport, request)
         #expect(server.seen.isEmpty)
-        #expect(answer.response.value(forHTTPHeaderField: name) == old)
-        #expect(answer.source == .cache)
+        expectEqual(answer.response.value(forHTTPHeaderField: name), old)
+        expectEqual(answer.source, .cache)
         // It is forgotten, so that the next one is the gateway's.
         let second = try await read(transport, request)
-        #expect(server.seen.count == 1)
-        #expect(second.response.value(forHTTPHeaderField: name) == "other")
-        #expect(second.source == .network)
+        expectEqual(server.seen.count, 1)
+        expectEqual(second.response.value(forHTTPHeaderField: name), "other")
+        expectEqual(second.source, .network)
     }
 
     @Test(arguments: [
@@ -135,7 +136,7 @@ import Testing
         let answer = CachedAnswer.kept(proposed)
         let names = (answer?.response as? HTTPURLResponse)?.allHeaderFields.keys
             .compactMap { $0 as? String }
-        #expect(names?.map { $0.lowercased() }.sorted() == kept?.map { $0.lowercased() }.sorted())
-        #expect(answer.map(\.data) == (kept == nil ? nil : Data("a".utf8)))
+        expectEqual(names?.map { $0.lowercased() }.sorted(), kept?.map { $0.lowercased() }.sorted())
+        expectEqual(answer.map(\.data), kept == nil ? nil : Data("a".utf8))
     }
 }

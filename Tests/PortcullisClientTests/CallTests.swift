@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -62,7 +63,7 @@ import Testing
         let requirement = SigningRequirement(accepts: [.assertion, .session])
         var machine = try session.driver.machine(for: Bench.request("/a"))
         let want = machine.began(.asks(requirement), isOwnOrigin: true)
-        #expect(want == (isOpened ? .session(requirement) : .assertion(requirement)))
+        expectEqual(want, isOpened ? .session(requirement) : .assertion(requirement))
     }
 
     // MARK: Strict routes
@@ -85,9 +86,9 @@ import Testing
                     try await session.data(for: Bench.request("/\(number)")).1.statusCode
                 }
             }
-            for try await status in group { #expect(status == 200) }
+            for try await status in group { expectEqual(status, 200) }
         }
-        #expect(await gateway.mostAtOnce == 1)
+        await expectEqual(gateway.mostAtOnce, 1)
     }
 
     /// All rules were strict by default, and these requests took sixteen seconds.
@@ -124,9 +125,9 @@ import Testing
                 await clock.isAwaited(clock.now.addingTimeInterval(2), by: 8 / rounds)
                 clock.advance(by: 2)
             }
-            for try await status in group { #expect(status == 200) }
+            for try await status in group { expectEqual(status, 200) }
         }
-        #expect(clock.now.timeIntervalSince(start) == seconds)
+        expectEqual(clock.now.timeIntervalSince(start), seconds)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -151,9 +152,9 @@ import Testing
         async let other = session.data(for: Bench.request("/other"))
         await clock.isAwaited(clock.now.addingTimeInterval(limits.strictWait.seconds))
         clock.advance(by: limits.strictTurn.seconds)
-        #expect(try await other.1.statusCode == 200)
+        try await expectEqual(other.1.statusCode, 200)
         await gateway.release()
-        #expect(try await slow.1.statusCode == 200)
+        try await expectEqual(slow.1.statusCode, 200)
     }
 
     // MARK: A service that fails
@@ -171,9 +172,9 @@ import Testing
             Issue.record("\(answer.proof)")
             return
         }
-        #expect(hold.cause == .serviceFailed(.unknownSystemFailure))
+        expectEqual(hold.cause, .serviceFailed(.unknownSystemFailure))
         let sent = await bench.gateway.seen[0].request
-        #expect(sent.value(forHTTPHeaderField: "App-Attest-Unsupported") == field)
+        expectEqual(sent.value(forHTTPHeaderField: "App-Attest-Unsupported"), field)
     }
 }
 

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import Testing
 
@@ -41,8 +42,8 @@ import Testing
         }
         let keyID = await bench.service.keysMade[0]
         let none = Proof.none(.challengeUnavailable)
-        #expect(proofs == [.assertion(keyID: keyID), none, none, none])
-        #expect(await calls(of: bench) - before == 2)
+        expectEqual(proofs, [.assertion(keyID: keyID), none, none, none])
+        await expectEqual(calls(of: bench) - before, 2)
     }
 
     @Test func `many requests at once do not multiply the calls`() async throws {
@@ -74,7 +75,7 @@ import Testing
             }
             bench.clock.advance(by: 0.5)
         }
-        #expect(seconds == [0, 1, 2, 4, 8, 16, 32, 32, 32])
+        expectEqual(seconds, [0, 1, 2, 4, 8, 16, 32, 32, 32])
     }
 
     @Test func `challenges that come with answers are used meanwhile, and a good call ends it`()
@@ -127,7 +128,7 @@ import Testing
         warming.cancel()
         _ = await warming.value
         latch.open()
-        #expect(try await answer.attempts == 1)
-        #expect(await gateway.seen.map(\.verdict) == ["pass"])
+        try await expectEqual(answer.attempts, 1)
+        await expectEqual(gateway.seen.map(\.verdict), ["pass"])
     }
 }

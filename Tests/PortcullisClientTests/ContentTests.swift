@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import Foundation
 import Testing
 
@@ -52,7 +53,7 @@ import Testing
         await #expect(throws: PortcullisError.contentChanged) {
             _ = try await session.upload(for: Bench.request("/a", "PUT"), fromFile: file)
         }
-        #expect(await gateway.seen.map(\.verdict) == ["challenge-unknown"])
+        await expectEqual(gateway.seen.map(\.verdict), ["challenge-unknown"])
     }
 
     /// A pipe, which is read as a file is.
@@ -103,7 +104,7 @@ import Testing
         for _ in 0..<3 { await Task { await Task.yield() }.value }
         areThrough.signal()
         for reader in readers { await reader.value }
-        #expect(wereInTime.withLock { $0 } == true)
+        expectEqual(wereInTime.withLock { $0 }, true)
     }
 
     @Test func `content is given beside a request, and a URL is enough to get something`()
@@ -113,12 +114,12 @@ import Testing
         var request = try Bench.request("/a", "POST")
         request.httpBody = Data("another".utf8)
         let content = Data("content".utf8)
-        #expect(try await bench.session.upload(for: request, from: content).1.statusCode == 200)
-        #expect(try await bench.session.upload(for: request, from: Data()).1.statusCode == 200)
+        try await expectEqual(bench.session.upload(for: request, from: content).1.statusCode, 200)
+        try await expectEqual(bench.session.upload(for: request, from: Data()).1.statusCode, 200)
         let url = try Bench.url(FakeGateway.origin + "/b")
-        #expect(try await bench.session.data(from: url).0 == Data("fine".utf8))
-        #expect(await bench.gateway.seen.map(\.content) == [content, Data(), Data()])
-        #expect(await bench.verdicts == ["pass", "pass", "pass"])
+        try await expectEqual(bench.session.data(from: url).0, Data("fine".utf8))
+        await expectEqual(bench.gateway.seen.map(\.content), [content, Data(), Data()])
+        await expectEqual(bench.verdicts, ["pass", "pass", "pass"])
     }
 
     @Test func `a download is a file of the caller's, up to a limit`() async throws {
@@ -129,8 +130,8 @@ import Testing
         }
         let (file, answer) = try await bench.session.download(for: Bench.request("/good"))
         defer { try? FileManager.default.removeItem(at: file) }
-        #expect(answer.statusCode == 200)
-        #expect(try Data(contentsOf: file) == Data(repeating: 5, count: 1000))
+        expectEqual(answer.statusCode, 200)
+        try expectEqual(Data(contentsOf: file), Data(repeating: 5, count: 1000))
         await #expect(throws: PortcullisError.answerTooLarge) {
             _ = try await bench.session.download(for: Bench.request("/long"))
         }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -91,12 +92,12 @@ import Testing
             guard case .assertion = answer.proof else { return #expect(Bool(false), "\(answer)") }
         }
         let all = sent(server)
-        #expect(all[..<3] == [nil, "seen=login", "seen=a"])
+        expectEqual(all[..<3], [nil, "seen=login", "seen=a"])
         // At the target of a redirect, with what the redirect has set.
         let last = Set((all[3] ?? "").components(separatedBy: "; "))
-        #expect(last == ["seen=a", "way=taken"])
+        expectEqual(last, ["seen=a", "way=taken"])
         let signed = transport.signed.withLock { $0 }
-        #expect(signed == all)
+        expectEqual(signed, all)
     }
 
     @Test func `a cookie that the caller wrote is the one that is signed and sent`() async throws {
@@ -110,8 +111,8 @@ import Testing
         request.setValue(nil, forHTTPHeaderField: "Cookie")
         request.httpShouldHandleCookies = false
         _ = try await session.data(for: request)
-        #expect(sent(server) == [nil, "own=1", nil])
-        #expect(transport.signed.withLock { $0 } == [nil, "own=1", nil])
+        expectEqual(sent(server), [nil, "own=1", nil])
+        expectEqual(transport.signed.withLock { $0 }, [nil, "own=1", nil])
     }
 
     @Test func `a request that something else sends has the jar's cookies, and takes no others`()
@@ -122,7 +123,7 @@ import Testing
         let login = URLRequest(url: try Bench.url(server.url + "/login"))
         _ = try await session.data(for: login)
         let signed = try await session.sign(URLRequest(url: try Bench.url(server.url + "/a")))
-        #expect(signed.request.value(forHTTPHeaderField: "Cookie") == "seen=login")
+        expectEqual(signed.request.value(forHTTPHeaderField: "Cookie"), "seen=login")
         #expect(!signed.request.httpShouldHandleCookies)
         let other = URLSessionConfiguration.ephemeral
         #if canImport(FoundationNetworking)
@@ -132,11 +133,11 @@ import Testing
         let sender = URLSession(configuration: other)
         defer { sender.finishTasksAndInvalidate() }
         let (_, answer) = try await sender.data(for: signed.request)
-        #expect(sent(server).last == "seen=login")
+        expectEqual(sent(server).last, "seen=login")
         let response = try #require(answer as? HTTPURLResponse)
         // What the answer sets is kept where the next request gets it from.
         _ = try await session.signAgain(signed, after: response)
         _ = try await session.data(for: login)
-        #expect(sent(server).last == "seen=a")
+        expectEqual(sent(server).last, "seen=a")
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -94,8 +95,8 @@ import Testing
         }
         let seen = amounts.withLock(\.self)
         #expect(seen.count > 1)
-        #expect(seen.map(\.sent) == seen.map(\.sent).sorted())
-        #expect(seen.last?.sent == 3 << 20)
+        expectEqual(seen.map(\.sent), seen.map(\.sent).sorted())
+        expectEqual(seen.last?.sent, 3 << 20)
         #expect(seen.allSatisfy { $0.total == 3 << 20 })
     }
 
@@ -110,10 +111,10 @@ import Testing
         let listener = Listener()
         let answer = try await session(server)
             .upload(for: request(server, "/from"), from: Data("a".utf8), delegate: listener).1
-        #expect(answer.statusCode == 200)
-        #expect(server.seen.map(\.target) == ["/from", "/to"])
+        expectEqual(answer.statusCode, 200)
+        expectEqual(server.seen.map(\.target), ["/from", "/to"])
         let heard = listener.heard.withLock(\.self)
-        #expect(Set(heard) == ["complete"])
+        expectEqual(Set(heard), ["complete"])
     }
 
     /// URLSession would send the request again by itself, with the same proof.
@@ -125,8 +126,8 @@ import Testing
         let listener = Listener()
         let answer = try await session(server)
             .data(for: request(server, "/"), delegate: listener).1
-        #expect(answer.statusCode == 401)
-        #expect(server.seen.count == 1)
+        expectEqual(answer.statusCode, 401)
+        expectEqual(server.seen.count, 1)
         #expect(!listener.heard.withLock(\.self).contains("challenge"))
     }
 
@@ -139,7 +140,7 @@ import Testing
             await #expect(throws: (any Error).self) {
                 try await session(server).data(for: request(server, "/"), delegate: listener)
             }
-            #expect(listener.heard.withLock(\.self) == ["failed"])
+            expectEqual(listener.heard.withLock(\.self), ["failed"])
         }
         while released != nil { await Task.yield() }
     }

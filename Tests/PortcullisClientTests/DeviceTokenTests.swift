@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import Testing
 
@@ -55,8 +56,8 @@ import Testing
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts, answer.deviceToken) == (200, 2, .sent))
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await sent(bench) == service.tokens.map(Optional.some))
-        #expect(Set(service.tokens).count == 3)
+        await expectEqual(sent(bench), service.tokens.map(Optional.some))
+        expectEqual(Set(service.tokens).count, 3)
     }
 
     @Test func `a request that the device signs at the second try takes one token`() async throws {
@@ -64,7 +65,7 @@ import Testing
         await bench.service.fail(asserting: [.unknownSystemFailure])
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts) == (200, 1))
-        #expect(service.calls == 1)
+        expectEqual(service.calls, 1)
     }
 
     @Test func `a request in a session carries a token beside its signature`() async throws {
@@ -76,9 +77,9 @@ import Testing
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.deviceToken) == (200, .sent))
         #expect(answer.proof == .session(keyID: await bench.service.keysMade[0]))
-        #expect(await sent(bench) == service.tokens.map(Optional.some))
+        await expectEqual(sent(bench), service.tokens.map(Optional.some))
         // To open the session took none.
-        #expect(service.calls == 1)
+        expectEqual(service.calls, 1)
     }
 
     @Test func `a route that asks for none costs no token, also one that an app wrote itself`()
@@ -89,8 +90,8 @@ import Testing
         request.setValue("AAAA", forHTTPHeaderField: Self.field)
         let answer = try await bench.session.data(for: request).1
         #expect((answer.statusCode, answer.deviceToken) == (200, .notAsked))
-        #expect(await sent(bench) == [nil])
-        #expect(service.calls == 0)
+        await expectEqual(sent(bench), [nil])
+        expectEqual(service.calls, 0)
     }
 
     @Test func `a request without proof costs no token`() async throws {
@@ -98,7 +99,7 @@ import Testing
         await bench.gateway.change { $0.enforces = false }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.proof, answer.deviceToken) == (.none(.unsupported), .notAsked))
-        #expect(service.calls == 0)
+        expectEqual(service.calls, 0)
     }
 
     @Test(arguments: ["http://plain.example.com", "https://other.example.com"])
@@ -110,13 +111,13 @@ import Testing
         let answer = try await bench.session.data(for: URLRequest(url: url)).1
         await bench.session.close()
         let isPlain = origin.hasPrefix("http:")
-        #expect(answer.deviceToken == (isPlain ? .keptBack : .sent))
+        expectEqual(answer.deviceToken, isPlain ? .keptBack : .sent)
         #expect(answer.proof.keyID != nil)
-        #expect(await sent(bench) == (isPlain ? [nil] : service.tokens.map(Optional.some)))
+        await expectEqual(sent(bench), isPlain ? [nil] : service.tokens.map(Optional.some))
         let told = await events.reduce(into: [DeviceTokenOutcome]()) { told, event in
             if case .withoutDeviceToken(let outcome) = event { told.append(outcome) }
         }
-        #expect(told == (isPlain ? [.keptBack] : []))
+        expectEqual(told, isPlain ? [.keptBack] : [])
     }
 
     @Test func `no token goes to another host, also behind a redirect`() async throws {
@@ -129,8 +130,8 @@ import Testing
         request.setValue("AAAA", forHTTPHeaderField: Self.field)
         let answer = try await bench.session.data(for: request).1
         #expect((answer.proof, answer.deviceToken) == (.none(.otherOrigin), .notAsked))
-        #expect(await sent(bench) == [service.tokens[0], nil])
-        #expect(await bench.gateway.seen.map(\.verdict) == ["pass", "elsewhere"])
+        await expectEqual(sent(bench), [service.tokens[0], nil])
+        await expectEqual(bench.gateway.seen.map(\.verdict), ["pass", "elsewhere"])
     }
 
     @Test func `a request that was signed for others has a token, and a new one when again`()
@@ -138,16 +139,16 @@ import Testing
     {
         let bench = try await bench()
         let signed = try await bench.session.sign(Bench.request("/a"))
-        #expect(signed.deviceToken == .sent)
+        expectEqual(signed.deviceToken, .sent)
         var answer = try await bench.gateway.send(signed.request, content: .none).response
         // The system sends it twice.
         answer = try await bench.gateway.send(signed.request, content: .none).response
-        #expect(answer.statusCode == 401)
+        expectEqual(answer.statusCode, 401)
         let again = try #require(try await bench.session.signAgain(signed, after: answer))
         answer = try await bench.gateway.send(again.request, content: .none).response
-        #expect(answer.statusCode == 200)
+        expectEqual(answer.statusCode, 200)
         let first = service.tokens[0]
-        #expect(await sent(bench) == [first, first, service.tokens[1]])
+        await expectEqual(sent(bench), [first, first, service.tokens[1]])
     }
 
     // MARK: Learning
@@ -157,18 +158,18 @@ import Testing
         let bench = try await bench { $0.defaultRequirement = SigningRequirement() }
         await bench.gateway.change { $0.enforces = enforces }
         let first = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((first.statusCode, first.attempts) == (200, enforces ? 2 : 1))
+        #expect((first.statusCode, first.attempts) == ((200, enforces ? 2 : 1)))
         let second = try await bench.session.data(for: Bench.request("/a")).1
         #expect((second.attempts, second.deviceToken) == (1, .sent))
-        #expect(await bench.verdicts.first == "device-token-missing")
-        #expect(await bench.verdicts.last == "pass")
+        await expectEqual(bench.verdicts.first, "device-token-missing")
+        await expectEqual(bench.verdicts.last, "pass")
     }
 
     @Test func `a route that nobody described teaches it with what it signs`() async throws {
         let bench = try await bench { $0.defaultRequirement = nil }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts, answer.deviceToken) == (200, 2, .sent))
-        #expect(await bench.verdicts == ["assertion-missing", "pass"])
+        await expectEqual(bench.verdicts, ["assertion-missing", "pass"])
     }
 
     // MARK: Services that fail
@@ -182,16 +183,16 @@ import Testing
         service.always(.fail(error))
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts) == (400, 1))
-        #expect(answer.deviceToken == .failed(error))
+        expectEqual(answer.deviceToken, .failed(error))
         let refusal = GatewayRefusal(reason: "device-token-missing", next: .fixClient)
-        #expect(answer.refusal == refusal)
+        expectEqual(answer.refusal, refusal)
         #expect(answer.proof.keyID != nil)
-        #expect(service.calls == 1)
+        expectEqual(service.calls, 1)
         await bench.session.close()
         let told = await events.reduce(into: [DeviceTokenOutcome]()) { told, event in
             if case .withoutDeviceToken(let outcome) = event { told.append(outcome) }
         }
-        #expect(told == [.failed(error)])
+        expectEqual(told, [.failed(error)])
     }
 
     @Test(arguments: [true, false])
@@ -200,8 +201,8 @@ import Testing
         let bench = try await bench { if !hasService { $0.deviceTokens = nil } }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts) == (400, 1))
-        #expect(answer.deviceToken == .failed(.featureUnsupported))
-        #expect(service.calls == 0)
+        expectEqual(answer.deviceToken, .failed(.featureUnsupported))
+        expectEqual(service.calls, 0)
     }
 
     @Test(arguments: [0, 6145])
@@ -209,8 +210,8 @@ import Testing
         let bench = try await bench()
         service.always(.bring(Data(count: count)))
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect(answer.deviceToken == .failed(.unknownSystemFailure))
-        #expect(await sent(bench) == [nil])
+        expectEqual(answer.deviceToken, .failed(.unknownSystemFailure))
+        await expectEqual(sent(bench), [nil])
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -234,10 +235,10 @@ import Testing
             await clock.isAwaited(time, by: most + 4)
             clock.advance(by: PortcullisLimits().deviceTokenWait.seconds)
             for try await answer in group {
-                #expect(answer.deviceToken == .failed(.serverUnavailable))
+                expectEqual(answer.deviceToken, .failed(.serverUnavailable))
             }
         }
-        #expect(service.calls == most)
+        expectEqual(service.calls, most)
         // It answers at last, and goes on.
         latch.open()
         service.always(.work)
@@ -256,8 +257,8 @@ import Testing
         await bench.gateway.change { $0.busy["/a"] = [used, used, used, used] }
         let last = try await bench.session.data(for: Bench.request("/a")).1
         #expect((last.statusCode, last.attempts) == (400, 3))
-        #expect(last.refusal?.reason == "device-token-used")
-        #expect(Set(service.tokens).count == 5)
+        expectEqual(last.refusal?.reason, "device-token-used")
+        expectEqual(Set(service.tokens).count, 5)
     }
 
     @Test(arguments: [
@@ -273,8 +274,8 @@ import Testing
         await bench.gateway.change { $0.busy["/a"] = [reply, reply] }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts) == (status, 1))
-        #expect(answer.refusal?.reason == reason)
-        #expect(await bench.counts == [1, 1])
+        expectEqual(answer.refusal?.reason, reason)
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -286,7 +287,7 @@ import Testing
         async let answer = session.data(for: Bench.request("/a"))
         await bench.clock.isAwaited(bench.clock.now.addingTimeInterval(1.5))
         bench.clock.advance(by: 1.5)
-        #expect(try await answer.1.statusCode == 200)
-        #expect(Set(service.tokens).count == 2)
+        try await expectEqual(answer.1.statusCode, 200)
+        expectEqual(Set(service.tokens).count, 2)
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import Testing
 
@@ -44,8 +45,8 @@ import Testing
         await latch.awaitArrivals(1)
         await session.driver.prover.enroller.forget(old, reason: "key-revoked")
         latch.open()
-        #expect(try await answer.proof == .assertion(keyID: second(of: first.service)))
-        #expect(await first.counts == [2, 2])
+        try await expectEqual(answer.proof, .assertion(keyID: second(of: first.service)))
+        await expectEqual(first.counts, [2, 2])
     }
 
     @Test func `a refused key is not used on because the store failed`() async throws {
@@ -56,9 +57,9 @@ import Testing
         await gateway.wipe()
         await store.failWrites(1)
         let answer = try await session.data(for: Bench.request("/a")).1
-        #expect(answer.statusCode == 200)
-        #expect(await service.attestations.count == 2)
-        #expect(await gateway.seen.map(\.verdict) == ["pass", "key-unknown", "pass"])
+        expectEqual(answer.statusCode, 200)
+        await expectEqual(service.attestations.count, 2)
+        await expectEqual(gateway.seen.map(\.verdict), ["pass", "key-unknown", "pass"])
     }
 
     @Test func `a request from before a reset gets no key from after it`() async throws {
@@ -73,11 +74,11 @@ import Testing
         try await session.reset(context: Data("account 8".utf8))
         async let second = session.data(for: Bench.request("/a")).1
         service.latch.open()
-        #expect(try await first.proof == .none(.enrolling))
-        #expect(try await second.proof == .assertion(keyID: LatchedService.keyID(1)))
+        try await expectEqual(first.proof, .none(.enrolling))
+        try await expectEqual(second.proof, .assertion(keyID: LatchedService.keyID(1)))
         // Never two at a time, and the first of them was not brought to the gateway.
-        #expect(await service.mostAtOnce == 1)
-        #expect(await gateway.calls.filter { $0 == "keys" }.count == 1)
+        await expectEqual(service.mostAtOnce, 1)
+        await expectEqual(gateway.calls.filter { $0 == "keys" }.count, 1)
     }
 
     @Test func `a reset whose store failed does not bring the old key back`() async throws {
@@ -112,7 +113,7 @@ import Testing
         _ = try await first
         let proof = try await session.data(for: Bench.request("/a")).1.proof
         let keys = await service.keysMade
-        #expect(keys.count == 2)
+        expectEqual(keys.count, 2)
         #expect(proof == .session(keyID: try await second(of: service)))
     }
 
@@ -129,9 +130,9 @@ import Testing
         var request = try Bench.request("/a")
         request.timeoutInterval = 1e5
         let answer = try await ticking(clock) { try await session.data(for: request).1 }
-        #expect(answer.proof == .none(.storeUnavailable))
+        expectEqual(answer.proof, .none(.storeUnavailable))
         #expect(await store.writes < 20)
-        #expect(await events.next() == .storeContended)
+        await expectEqual(events.next(), .storeContended)
     }
 
     @Test func `a process with a shorter lease does not break into an enrolment`() async throws {
@@ -148,10 +149,10 @@ import Testing
         let proof = try await ticking(clock) {
             try await other.data(for: Bench.request("/a")).1.proof
         }
-        #expect(proof == .none(.enrolling))
+        expectEqual(proof, .none(.enrolling))
         service.latch.open()
         _ = try await first
-        #expect(await service.attestations == 1)
+        await expectEqual(service.attestations, 1)
     }
 
     @Test func `a process goes on with the key that another one made in place of its own`()
@@ -166,7 +167,7 @@ import Testing
         bench.clock.advance(by: 60)
         let proof = try await other.data(for: Bench.request("/a")).1.proof
         #expect(proof == .assertion(keyID: try await second(of: bench.service)))
-        #expect(await bench.counts == [2, 2])
+        await expectEqual(bench.counts, [2, 2])
     }
 
     @Test func `a delay that another process has lifted holds no request any more`() async throws {
@@ -184,7 +185,7 @@ import Testing
             Issue.record("\(held)")
             return
         }
-        #expect(hold.cause == .throttled)
+        expectEqual(hold.cause, .throttled)
         await bench.session.reset()
         bench.clock.advance(by: 15)
         let proof = try await other.data(for: Bench.request("/a")).1.proof
@@ -207,14 +208,14 @@ import Testing
             // Another process, whose context is fit, enrols at the same time.
             if hasOther { _ = try await bench.session.data(for: Bench.request("/a")) }
             let proof = try await unfit.data(for: Bench.request("/a")).1.proof
-            #expect(proof == .none(.enrolmentHeld(hold)))
+            expectEqual(proof, .none(.enrolmentHeld(hold)))
             bench.clock.advance(by: 11)
         }
         await unfit.close()
         let holds = await events.reduce(into: [EnrolmentHold]()) { holds, event in
             if case .enrolmentHeld(let hold) = event { holds.append(hold) }
         }
-        #expect(holds == [hold])
+        expectEqual(holds, [hold])
     }
 
     @Test(arguments: [0, 257])
@@ -225,15 +226,18 @@ import Testing
         let bench = try Bench { $0.context = unfit }
         await bench.gateway.change { $0.forwards = true }
         let proof = try await bench.session.data(for: Bench.request("/a")).1.proof
-        #expect(proof == .none(.enrolmentHeld(EnrolmentHold(.contextUnfit, until: .distantFuture))))
+        expectEqual(
+            proof,
+            .none(.enrolmentHeld(EnrolmentHold(.contextUnfit, until: .distantFuture)))
+        )
         await #expect(throws: PortcullisError.contextUnfit) {
             try await bench.session.reset(context: unfit)
         }
-        #expect(await bench.counts == [0, 0])
+        await expectEqual(bench.counts, [0, 0])
         #expect(await bench.gateway.calls.isEmpty)
         try await bench.session.reset(context: Data([7]))
-        #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
-        #expect(await bench.counts == [1, 1])
+        try await expectEqual(bench.session.data(for: Bench.request("/a")).1.statusCode, 200)
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `requests are not held for ever by a clock that was set back`() async throws {

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -27,14 +28,14 @@ import Testing
             record.deviceFailures = 2
             record.hold = EnrolmentHold(cause, until: Date(timeIntervalSince1970: 5))
             let bytes = try #require(record.bytes)
-            #expect(EnrolmentRecord(bytes, gateway: "g") == record)
+            expectEqual(EnrolmentRecord(bytes, gateway: "g"), record)
         }
     }
 
     @Test(arguments: [nil, "", "{", "[]", "{\"phase\":\"enrolled\"}", "\u{0}"])
     func `what can't be read counts as nothing`(text: String?) {
         let record = EnrolmentRecord(text.map { Data($0.utf8) }, gateway: "g")
-        #expect(record == EnrolmentRecord(gateway: "g"))
+        expectEqual(record, EnrolmentRecord(gateway: "g"))
     }
 
     @Test func `a later version's key is used on`() {
@@ -42,7 +43,7 @@ import Testing
             {"version":9,"gateway":"g","phase":"enrolled","key_id":"k","attested_by":["moon"]}
             """
         let record = EnrolmentRecord(Data(text.utf8), gateway: "g")
-        #expect(record.phase == .enrolled(keyID: "k"))
+        expectEqual(record.phase, .enrolled(keyID: "k"))
     }
 
     /// What is stored is input: another build, another app of the group or a fault may have made
@@ -62,7 +63,7 @@ import Testing
         #expect(record.losses.count < 100)
         #expect(!LeaseHolder().isKept(out: record.lease, now: now))
         var machine = EnrolmentMachine(record, limits: PortcullisLimits())
-        #expect(machine.began(now: now) == .askChallenge(keyID: "k"))
+        expectEqual(machine.began(now: now), .askChallenge(keyID: "k"))
         for _ in 0..<2 {
             let down = CallFailure.unreachable(retryAfter: nil)
             _ = machine.challengeFailed(down, now: now, jitter: 0.5)
@@ -70,7 +71,7 @@ import Testing
             _ = machine.challengeFailed(later, now: now, jitter: 0.5)
         }
         let bytes = machine.record.bytes
-        #expect(EnrolmentRecord(bytes, gateway: "g").phase == record.phase)
+        expectEqual(EnrolmentRecord(bytes, gateway: "g").phase, record.phase)
     }
 
     @Test func `another gateway's key is not used, but what is the device's goes on`() throws {
@@ -79,8 +80,8 @@ import Testing
         record.attestations = [1]
         record.deviceFailures = 2
         let other = EnrolmentRecord(record.bytes, gateway: "https://api.example")
-        #expect(other.phase == .none)
-        #expect(other.attestations == [1])
+        expectEqual(other.phase, .none)
+        expectEqual(other.attestations, [1])
         #expect(other.isDeviceBroken)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -11,17 +12,17 @@ import Testing
 @Suite struct ExchangeTests {
     @Test func `what was wanted last is told last, by one caller at a time`() {
         var pace = TaskPace()
-        #expect(pace.want(.running) == nil)
-        #expect(pace.want(.suspended) == .suspended)
+        expectEqual(pace.want(.running), nil)
+        expectEqual(pace.want(.suspended), .suspended)
         // Another thread, before the first one has told the task.
-        #expect(pace.want(.running) == nil)
-        #expect(pace.wasTold() == .running)
-        #expect(pace.want(.suspended) == nil)
-        #expect(pace.want(.running) == nil)
-        #expect(pace.wasTold() == nil)
-        #expect(pace.want(.suspended) == .suspended)
-        #expect(pace.wasTold() == nil)
-        #expect(pace.want(.suspended) == nil)
+        expectEqual(pace.want(.running), nil)
+        expectEqual(pace.wasTold(), .running)
+        expectEqual(pace.want(.suspended), nil)
+        expectEqual(pace.want(.running), nil)
+        expectEqual(pace.wasTold(), nil)
+        expectEqual(pace.want(.suspended), .suspended)
+        expectEqual(pace.wasTold(), nil)
+        expectEqual(pace.want(.suspended), nil)
     }
 
     @Test(.timeLimit(.minutes(1)))
@@ -81,8 +82,8 @@ import Testing
             if count == 24 << 20 { mayGoOn.signal() }
         }
         mayGoOn.signal()
-        #expect(count == 25 << 20)
-        #expect(server.seen.count == 1)
+        expectEqual(count, 25 << 20)
+        expectEqual(server.seen.count, 1)
     }
 }
 
@@ -115,9 +116,9 @@ import Testing
             let request = URLRequest(url: try Bench.url(server.url + "/film"))
             let (file, answer) = try await session.download(for: request)
             defer { try? FileManager.default.removeItem(at: file) }
-            #expect(answer.statusCode == 200)
+            expectEqual(answer.statusCode, 200)
             let size = try FileManager.default.attributesOfItem(atPath: file.path)[.size]
-            #expect((size as? NSNumber)?.intValue == 200 << 20)
+            expectEqual((size as? NSNumber)?.intValue, 200 << 20)
         }
 
         @Test func `a disk that does not write keeps the server from sending`() async throws {
@@ -128,8 +129,8 @@ import Testing
             let request = URLRequest(url: try Bench.url(server.url + "/film"))
             let answer = try await transport.download(request, .none, into: disk, atMost: 64 << 20)
             for try await _ in answer.content {}
-            #expect(disk.count == 64 << 20)
-            #expect(disk.hasSeenAllSent == false)
+            expectEqual(disk.count, 64 << 20)
+            expectEqual(disk.hasSeenAllSent, false)
         }
 
         @Test func `a download that is too long ends, and so does its task`() async throws {
@@ -162,9 +163,9 @@ import Testing
                 delegate: nil,
                 atMost: 1
             )
-            #expect(answer.response.statusCode == 401)
+            expectEqual(answer.response.statusCode, 401)
             // Read as far as the transport's own limit.
-            #expect(try await answer.content.collected(atMost: 3) == Data("why".utf8))
+            try await expectEqual(answer.content.collected(atMost: 3), Data("why".utf8))
         }
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -21,10 +22,10 @@ import Testing
             accept="assertion session", Digest realm="z"
             """
         let field = try #require(AuthenticateField(text))
-        #expect(field.refusal == GatewayRefusal(reason: "key-unknown", next: .enrol))
-        #expect(field.challenge == "AQK-_")
-        #expect(field.lesson?.form == .lines(.all, headers: ["idempotency-key", "x"]))
-        #expect(field.lesson?.accepts == [.assertion, .session])
+        expectEqual(field.refusal, GatewayRefusal(reason: "key-unknown", next: .enrol))
+        expectEqual(field.challenge, "AQK-_")
+        expectEqual(field.lesson?.form, .lines(.all, headers: ["idempotency-key", "x"]))
+        expectEqual(field.lesson?.accepts, [.assertion, .session])
     }
 
     @Test(arguments: [
@@ -34,16 +35,16 @@ import Testing
         "AppAttest error=\"x",
     ])
     func `a field without it is none of the gateway's`(text: String) {
-        #expect(AuthenticateField(text) == nil)
+        expectEqual(AuthenticateField(text), nil)
     }
 
     @Test func `a field of an older gateway is understood`() throws {
         let field = try #require(
             AuthenticateField("appattest error=\"assertion-missing\",challenge=\"c\"")
         )
-        #expect(field.refusal.next == .signAgain)
-        #expect(field.lesson == nil)
-        #expect(AuthenticateField("AppAttest error=x")?.refusal.next == GatewayRefusal.Next.none)
+        expectEqual(field.refusal.next, .signAgain)
+        expectEqual(field.lesson, nil)
+        expectEqual(AuthenticateField("AppAttest error=x")?.refusal.next, GatewayRefusal.Next.none)
     }
 
     @Test(arguments: [
@@ -53,7 +54,7 @@ import Testing
     ])
     func `what is signed is read`(sign: String, form: SigningForm) throws {
         let lesson = try #require(self.lesson(sign))
-        #expect(lesson.form == form)
+        expectEqual(lesson.form, form)
     }
 
     @Test(arguments: [
@@ -62,34 +63,34 @@ import Testing
     func `a route says that it wants a device token`(value: String, isWanted: Bool) throws {
         let text = "AppAttest error=\"x\", sign=\"method\", device=\(value)"
         let lesson = try #require(AuthenticateField(text)?.lesson)
-        #expect(lesson.needsDeviceToken == isWanted)
+        expectEqual(lesson.needsDeviceToken, isWanted)
         let next = try #require(
             NextField("enrol;sign=\"method\";device=\(value);counter=8")?.lesson
         )
-        #expect(next.needsDeviceToken == isWanted)
+        expectEqual(next.needsDeviceToken, isWanted)
         // What is said counts, whatever the plan says.
         let known = SigningRequirement(needsDeviceToken: !isWanted)
-        #expect(lesson.requirement(over: known)?.needsDeviceToken == isWanted)
+        expectEqual(lesson.requirement(over: known)?.needsDeviceToken, isWanted)
     }
 
     @Test func `a part that nobody knows teaches nothing`() {
-        #expect(lesson("method weather") == nil)
-        #expect(RouteLesson(sign: nil, headers: "a", accept: nil, counter: nil) == nil)
+        expectEqual(lesson("method weather"), nil)
+        expectEqual(RouteLesson(sign: nil, headers: "a", accept: nil, counter: nil), nil)
     }
 
     @Test func `advice beside an answer is read`() throws {
         let text = "sign-again;sign=\"method target\"; headers=\"a\";accept=\"assertion\""
         let field = try #require(NextField(text))
-        #expect(field.next == .signAgain)
-        #expect(field.lesson?.form == .lines([.method, .target], headers: ["a"]))
-        #expect(NextField("enrol")?.next == .enrol)
-        #expect(NextField("enrol")?.lesson == nil)
-        #expect(NextField("enrol;key=\"a/b+c=\"")?.keyID == "a/b+c=")
+        expectEqual(field.next, .signAgain)
+        expectEqual(field.lesson?.form, .lines([.method, .target], headers: ["a"]))
+        expectEqual(NextField("enrol")?.next, .enrol)
+        expectEqual(NextField("enrol")?.lesson, nil)
+        expectEqual(NextField("enrol;key=\"a/b+c=\"")?.keyID, "a/b+c=")
         let ended = NextField("sign-again;sign=\"method\";error=\"session-unknown\"")
-        #expect(ended?.reason == "session-unknown")
-        #expect(field.keyID == nil)
-        #expect(NextField("dance") == nil)
-        #expect(NextField("") == nil)
+        expectEqual(ended?.reason, "session-unknown")
+        expectEqual(field.keyID, nil)
+        expectEqual(NextField("dance"), nil)
+        expectEqual(NextField(""), nil)
     }
 
     @Test func `a lesson changes what it says, and nothing else`() throws {
@@ -102,14 +103,14 @@ import Testing
             RouteLesson(sign: "method challenge", headers: "a", accept: "session", counter: "8")
         )
         let learned = try #require(lesson.requirement(over: known))
-        #expect(learned.form == .lines([.method, .challenge], headers: ["a"]))
-        #expect(learned.challenge == .optional)
-        #expect(learned.counter == .window(8))
-        #expect(learned.accepts == [.session])
-        #expect(learned.fields.keyID == "X-Key")
+        expectEqual(learned.form, .lines([.method, .challenge], headers: ["a"]))
+        expectEqual(learned.challenge, .optional)
+        expectEqual(learned.counter, .window(8))
+        expectEqual(learned.accepts, [.session])
+        expectEqual(learned.fields.keyID, "X-Key")
         let bare = try #require(self.lesson("method"))
-        #expect(bare.requirement(over: known)?.challenge == SigningRequirement.Challenge.none)
-        #expect(bare.requirement(over: nil)?.accepts == [.assertion])
+        expectEqual(bare.requirement(over: known)?.challenge, SigningRequirement.Challenge.none)
+        expectEqual(bare.requirement(over: nil)?.accepts, [.assertion])
     }
 
     @Test(arguments: ["method challenge", "challenge-text"])
@@ -118,9 +119,9 @@ import Testing
     ) throws {
         let known = SigningRequirement(form: .content, challengePointer: "/auth/challenge")
         let same = try #require(lesson("content"))
-        #expect(same.requirement(over: known)?.challengePointer == "/auth/challenge")
+        expectEqual(same.requirement(over: known)?.challengePointer, "/auth/challenge")
         let other = try #require(lesson(sign)?.requirement(over: known))
-        #expect(other.challengePointer == nil)
+        expectEqual(other.challengePointer, nil)
         #expect(other.needsChallengeField)
     }
 
@@ -133,20 +134,20 @@ import Testing
         text: String?,
         counter: SigningRequirement.Counter
     ) throws {
-        #expect(try #require(lesson("method", counter: text)).counter == counter)
+        try expectEqual(#require(lesson("method", counter: text)).counter, counter)
         let quoted = "AppAttest error=\"x\", sign=\"method\", counter=\"\(text ?? "")\""
-        #expect(AuthenticateField(quoted)?.lesson?.counter == counter)
+        expectEqual(AuthenticateField(quoted)?.lesson?.counter, counter)
         if let text {
             let next = NextField("sign-again;sign=\"method\";counter=\(text)")
-            #expect(next?.lesson?.counter == counter)
+            expectEqual(next?.lesson?.counter, counter)
         }
         // As a rule that says no counter.
-        #expect(SigningRequirement().counter == .window(64))
+        expectEqual(SigningRequirement().counter, .window(64))
     }
 
     @Test(arguments: ["dance", "dance;sign=\"method\"", "", "Enrol;sign=\"method\""])
     func `advice with a next step that is not known is passed over`(text: String) {
-        #expect(NextField(text) == nil)
+        expectEqual(NextField(text), nil)
     }
 
     @Test(arguments: [
@@ -160,12 +161,12 @@ import Testing
         reason: String,
         next: GatewayRefusal.Next
     ) {
-        #expect(ErrorField(text)?.refusal == GatewayRefusal(reason: reason, next: next))
+        expectEqual(ErrorField(text)?.refusal, GatewayRefusal(reason: reason, next: next))
     }
 
     @Test(arguments: ["", ";next=enrol", "\"a\"", String(repeating: "a", count: 9000)])
     func `what is no token is not the gateway's mark`(text: String) {
-        #expect(ErrorField(text) == nil)
+        expectEqual(ErrorField(text), nil)
     }
 
     @Test(arguments: [
@@ -186,6 +187,6 @@ import Testing
                 headerFields: ["Retry-After": text, "Date": "Sun, 06 Nov 1994 08:49:37 GMT"]
             )
         )
-        #expect(RetryAfter.seconds(in: response, now: .distantPast) == seconds)
+        expectEqual(RetryAfter.seconds(in: response, now: .distantPast), seconds)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -59,8 +60,8 @@ import Testing
         former: [String]
     ) throws {
         let name = try gateway(url)
-        #expect(name.text == text)
-        #expect(name.formerTexts == former)
+        expectEqual(name.text, text)
+        expectEqual(name.formerTexts, former)
         #expect(!name.fileText.contains(":"))
     }
 
@@ -78,11 +79,11 @@ import Testing
                 let session = try Self.session(place, gateway, service, store, clock)
                 let request = URLRequest(url: try Bench.url(place + "/a"))
                 let (_, answer) = try await session.data(for: request)
-                #expect(answer.statusCode == 200)
+                expectEqual(answer.statusCode, 200)
             }
         }
-        #expect(await service.keysMade.count == 2)
-        #expect(await service.attestations.count == 2)
+        await expectEqual(service.keysMade.count, 2)
+        await expectEqual(service.attestations.count, 2)
     }
 
     private static func session(
@@ -112,19 +113,19 @@ import Testing
         let other = FileEnrolmentStore(file: file)
             .scoped(to: try Bench.url("https://other.example.com/x"))
         // Another gateway sees it for what Apple counts, and leaves it.
-        #expect(try await other.read() == old)
+        try await expectEqual(other.read(), old)
         #expect(try await other.replace(old, with: Data("other".utf8)))
-        #expect(try Data(contentsOf: file) == old)
+        try expectEqual(Data(contentsOf: file), old)
         let own = FileEnrolmentStore(file: file).scoped(to: try Bench.url(endpoints))
-        #expect(try await own.read() == old)
-        #expect(try await own.replace(Data("wrong".utf8), with: nil) == false)
+        try await expectEqual(own.read(), old)
+        try await expectEqual(own.replace(Data("wrong".utf8), with: nil), false)
         #expect(try await own.replace(old, with: Data("new".utf8)))
         #expect(!FileManager.default.fileExists(atPath: file.path))
-        #expect(try await own.read() == Data("new".utf8))
-        #expect(try await other.read() == Data("other".utf8))
+        try await expectEqual(own.read(), Data("new".utf8))
+        try await expectEqual(other.read(), Data("other".utf8))
         // One that a killed process has left is not read again.
         try old.write(to: file)
-        #expect(try await own.read() == Data("new".utf8))
+        try await expectEqual(own.read(), Data("new".utf8))
     }
 
     @Test(arguments: ["gateway", "api.example.com"])
@@ -137,30 +138,30 @@ import Testing
         keychain.change { $0[place] = value }
         if account == "gateway" {
             let other = marked(try gateway("https://other.example.com/x"))
-            #expect(try await other.read() == old)
+            try await expectEqual(other.read(), old)
             #expect(try await other.replace(old, with: Data("other".utf8)))
-            #expect(keychain.value(place) == value)
+            expectEqual(keychain.value(place), value)
         }
         let own = marked(try gateway(endpoints))
-        #expect(try await own.read() == old)
-        #expect(try await own.replace(nil, with: Data("new".utf8)) == false)
+        try await expectEqual(own.read(), old)
+        try await expectEqual(own.replace(nil, with: Data("new".utf8)), false)
         #expect(try await own.replace(old, with: Data("new".utf8)))
-        #expect(keychain.value(place) == nil)
-        #expect(try await own.read() == Data("new".utf8))
+        expectEqual(keychain.value(place), nil)
+        try await expectEqual(own.read(), Data("new".utf8))
         keychain.change { $0[place] = value }
-        #expect(try await own.read() == Data("new".utf8))
+        try await expectEqual(own.read(), Data("new".utf8))
     }
 
     @Test func `an item of an earlier install counts as none, and is replaced`() async throws {
         let own = marked(try gateway(endpoints))
         #expect(try await own.replace(nil, with: Data("a".utf8)))
         let next = marked(try gateway(endpoints), mark: "next")
-        #expect(try await next.read() == nil)
+        try await expectEqual(next.read(), nil)
         #expect(try await next.replace(nil, with: Data("b".utf8)))
-        #expect(try await next.read() == Data("b".utf8))
-        #expect(try await own.read() == nil)
+        try await expectEqual(next.read(), Data("b".utf8))
+        try await expectEqual(own.read(), nil)
         #expect(try await next.replace(Data("b".utf8), with: nil))
-        #expect(try await next.read() == nil)
+        try await expectEqual(next.read(), nil)
     }
 
     /// `errSecInteractionNotAllowed`, in every order in which an unlock may come.
@@ -174,21 +175,21 @@ import Testing
             let store = KeptRecord(record: marked(try self.gateway(endpoints)))
             let session = try Bench.session(service, store, clock, gateway)
             let (_, answer) = try await session.data(for: Bench.request("/a"))
-            #expect(answer.proof == .none(.storeUnavailable))
+            expectEqual(answer.proof, .none(.storeUnavailable))
             #expect(await service.keysMade.isEmpty)
             // Unlocked: the key that was enrolled is there.
             keychain.lock(false)
-            #expect(try await store.read() == old)
+            try await expectEqual(store.read(), old)
         }
     }
 
     @Test func `a group's item and its mark are shared by the same processes`() {
-        #expect(KeychainSharing.none.accessGroup == nil)
-        #expect(KeychainSharing.none.container == nil)
-        #expect(KeychainSharing.appGroup("g").accessGroup == "g")
-        #expect(KeychainSharing.appGroup("g").container == "g")
-        #expect(KeychainSharing.keychainGroup("k", appGroup: "g").accessGroup == "k")
-        #expect(KeychainSharing.keychainGroup("k", appGroup: "g").container == "g")
+        expectEqual(KeychainSharing.none.accessGroup, nil)
+        expectEqual(KeychainSharing.none.container, nil)
+        expectEqual(KeychainSharing.appGroup("g").accessGroup, "g")
+        expectEqual(KeychainSharing.appGroup("g").container, "g")
+        expectEqual(KeychainSharing.keychainGroup("k", appGroup: "g").accessGroup, "k")
+        expectEqual(KeychainSharing.keychainGroup("k", appGroup: "g").container, "g")
     }
 }
 

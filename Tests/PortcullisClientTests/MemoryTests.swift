@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -16,7 +17,7 @@ import Testing
         ("/t/a-text-that-is-longer-than-names", "/t/*"),
     ])
     func `paths that differ by an identifier are one route`(path: String, shape: String) {
-        #expect(LearnedRoutes.Route(method: "GET", place: place(path)).path == shape)
+        expectEqual(LearnedRoutes.Route(method: "GET", place: place(path)).path, shape)
     }
 
     @Test func `learned routes are bounded, and the one used longest ago gives way`() {
@@ -26,9 +27,9 @@ import Testing
         routes.learn(nil, for: all[1])
         _ = routes.entry(for: all[0])
         routes.learn(nil, for: all[2])
-        #expect(routes.count == 2)
-        #expect(routes.entry(for: all[0])?.requirement == SigningRequirement())
-        #expect(routes.entry(for: all[1]) == nil)
+        expectEqual(routes.count, 2)
+        expectEqual(routes.entry(for: all[0])?.requirement, SigningRequirement())
+        expectEqual(routes.entry(for: all[1]), nil)
     }
 
     @Test func `challenges are used newest first, bounded, and only while they live`() {
@@ -36,13 +37,13 @@ import Testing
         for (place, text) in ["a", "b", "c", "d", "d"].enumerated() {
             pool.add(text, until: now.addingTimeInterval(Double(100 - place * 10)))
         }
-        #expect(pool.count == 3)
-        #expect(pool.take(now: now.addingTimeInterval(75)) == "c")
-        #expect(pool.take(now: now.addingTimeInterval(75)) == "b")
-        #expect(pool.take(now: now) == nil)
+        expectEqual(pool.count, 3)
+        expectEqual(pool.take(now: now.addingTimeInterval(75)), "c")
+        expectEqual(pool.take(now: now.addingTimeInterval(75)), "b")
+        expectEqual(pool.take(now: now), nil)
         // A cached answer brings one again that was used.
         pool.add("b", until: now.addingTimeInterval(100))
-        #expect(pool.take(now: now) == nil)
+        expectEqual(pool.take(now: now), nil)
     }
 
     @Test func `a turnstile lets one through at a time, in order, and nobody waits for ever`()
@@ -61,13 +62,13 @@ import Testing
         let late = Task { await turnstile.enter(within: 5) }
         while await turnstile.waitingCount < 2 { await Task.yield() }
         clock.advance(by: 6)
-        #expect(await late.value == nil)
+        await expectEqual(late.value, nil)
         await turnstile.leave(held)
         let next = try #require(await first.value)
-        #expect(order.withLock { $0 } == [1])
+        expectEqual(order.withLock { $0 }, [1])
         // A turn that has ended ends nobody else's.
         await turnstile.leave(held)
-        #expect(await turnstile.enter(within: 0) == nil)
+        await expectEqual(turnstile.enter(within: 0), nil)
         await turnstile.leave(next)
         #expect(await turnstile.enter(within: 0) != nil)
     }
@@ -78,13 +79,13 @@ import Testing
         let time = clock.now.addingTimeInterval(1)
         async let early = work.value(until: time, by: clock)
         clock.advance(by: 2)
-        #expect(await early == nil)
-        #expect(await work.value(until: time, by: clock) == nil)
+        await expectEqual(early, nil)
+        await expectEqual(work.value(until: time, by: clock), nil)
         let cancelled = Task { await work.value(until: .distantFuture, by: clock) }
         cancelled.cancel()
-        #expect(await cancelled.value == nil)
+        await expectEqual(cancelled.value, nil)
         work.end(with: 1)
         work.end(with: 2)
-        #expect(await work.value(until: clock.now, by: clock) == 1)
+        await expectEqual(work.value(until: clock.now, by: clock), 1)
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -36,8 +37,8 @@ import Testing
             #expect((answer.statusCode, answer.attempts) == (200, 1))
             proofs.append(answer.proof)
         }
-        #expect(proofs == [.none(.routeUnknown)] + Array(repeating: .none(.enrolling), count: 3))
-        #expect(await gateway.seen.count == 4)
+        expectEqual(proofs, [.none(.routeUnknown)] + Array(repeating: .none(.enrolling), count: 3))
+        await expectEqual(gateway.seen.count, 4)
         // The key is enrolled beside them.
         await service.latch.awaitArrivals(1)
         service.latch.open()
@@ -45,7 +46,7 @@ import Testing
             try await session.data(for: Bench.request("/a")).1.proof.keyID != nil
         }
         #expect(isProven)
-        #expect(await service.attestations == 1)
+        await expectEqual(service.attestations, 1)
     }
 
     @Test func `a rule that begins to enforce is waited for, also with one try`() async throws {
@@ -55,9 +56,9 @@ import Testing
         async let answer = session.data(for: Bench.request("/a")).1
         #expect(await eventually { await gateway.seen.count == 3 })
         service.latch.open()
-        #expect(try await answer.statusCode == 200)
-        #expect(try await answer.attempts == 2)
-        #expect(await gateway.seen.map(\.verdict).last == "pass")
+        try await expectEqual(answer.statusCode, 200)
+        try await expectEqual(answer.attempts, 2)
+        await expectEqual(gateway.seen.map(\.verdict).last, "pass")
         // From now on the route is one that enforces.
         let url = try Bench.url(FakeGateway.origin + "/a")
         #expect(!session.driver.routes.observes(method: "GET", url: url))
@@ -80,7 +81,7 @@ import Testing
         let memory = MemoryEnrolmentStore()
         let bench = try Bench(store: memory)
         await bench.gateway.change { $0.enforces = false }
-        #expect(await bench.session.prewarm() == nil)
+        await expectEqual(bench.session.prewarm(), nil)
         let keyID = await bench.service.keysMade[0]
         // The app starts again, and knows that the rule observes.
         let (store, latch) = (GatedStore(memory), Latch())
@@ -94,8 +95,8 @@ import Testing
         async let answer = session.data(for: Bench.request("/a")).1
         await latch.awaitArrivals(1)
         latch.open()
-        #expect(try await answer.proof == .assertion(keyID: keyID))
-        #expect(await bench.verdicts == ["pass"])
+        try await expectEqual(answer.proof, .assertion(keyID: keyID))
+        await expectEqual(bench.verdicts, ["pass"])
     }
 
     @Test func `a refusal that says nothing of the route ends the haste of its request`() {
@@ -110,7 +111,7 @@ import Testing
         let refusal = GatewayRefusal(reason: "assertion-missing", next: .signAgain)
         let answer = RequestMachine.Answer(status: 401, refusal: refusal)
         let verdict = machine.answered(answer, to: .none(.enrolling), now: Date())
-        #expect(verdict.step == .again)
+        expectEqual(verdict.step, .again)
         _ = machine.began(asks, isOwnOrigin: true, observes: true)
         #expect(machine.waitsForKey)
     }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import Testing
 
@@ -47,22 +48,22 @@ import Testing
         request.timeoutInterval = timeout
         async let answer = session.data(for: request).1
         await pass(seconds)
-        #expect(try await answer.statusCode == 401)
-        #expect(try await answer.attempts == 1)
-        #expect(try await answer.proof == .none(.enrolling))
+        try await expectEqual(answer.statusCode, 401)
+        try await expectEqual(answer.attempts, 1)
+        try await expectEqual(answer.proof, .none(.enrolling))
     }
 
     @Test func `with no challenge to sign, all tries of a request share its time`() async throws {
         let service = FakeService()
         let first = try Bench.session(service, store, clock, gateway)
-        #expect(await first.prewarm() == nil)
+        await expectEqual(first.prewarm(), nil)
         await gateway.change { $0.bringsChallenges = false }
         let session = try session(service)
         async let answer = session.data(for: Bench.request("/a")).1
         // Two waits for a challenge are all that the time has room for.
         for _ in 0..<2 { await pass(5) }
-        #expect(try await answer.attempts == 3)
-        #expect(try await answer.proof == .none(.challengeUnavailable))
+        try await expectEqual(answer.attempts, 3)
+        try await expectEqual(answer.proof, .none(.challengeUnavailable))
     }
 
     @Test func `a redirect begins no new time`() async throws {
@@ -73,8 +74,8 @@ import Testing
         let session = try session(FakeService())
         async let answer = session.data(for: Bench.request("/a")).1
         await pass(10)
-        #expect(try await answer.statusCode == 200)
-        #expect(await gateway.seen.map(\.request.url?.path) == ["/a", "/b"])
+        try await expectEqual(answer.statusCode, 200)
+        await expectEqual(gateway.seen.map(\.request.url?.path), ["/a", "/b"])
     }
 
     @Test func `a request that something else sends has one time, too`() async throws {
@@ -83,7 +84,7 @@ import Testing
         await pass(10)
         let signed = try await signing
         let answer = try await gateway.send(signed.request, content: .none).response
-        #expect(answer.statusCode == 401)
+        expectEqual(answer.statusCode, 401)
         #expect(try await session.signAgain(signed, after: answer) == nil)
     }
 
@@ -115,7 +116,7 @@ import Testing
                 await Task.yield()
             }
         }
-        #expect(try await answer.statusCode == (waits ? 200 : 503))
+        try await expectEqual(answer.statusCode, waits ? 200 : 503)
     }
 
     // MARK: Resets
@@ -138,7 +139,7 @@ import Testing
                 while await gateway.seen.count < 160 * round { await Task.yield() }
             }
             service.latch.open()
-            for try await status in group { #expect(status == 200) }
+            for try await status in group { expectEqual(status, 200) }
         }
     }
 }

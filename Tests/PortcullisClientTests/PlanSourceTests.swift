@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -51,7 +52,7 @@ import Testing
 
     private func tries(_ session: PortcullisSession, _ path: String = "/a") async throws -> Int {
         let answer = try await session.data(for: Bench.request(path)).1
-        #expect(answer.statusCode == 200)
+        expectEqual(answer.statusCode, 200)
         return answer.attempts
     }
 
@@ -68,24 +69,24 @@ import Testing
 
     @Test func `an app knows what a route asks before its first try`() async throws {
         let bench = try await bench()
-        #expect(try await tries(bench.session) == 1)
-        #expect(await bench.verdicts == ["pass"])
-        #expect(await bench.gateway.calls == ["plan", "challenges", "keys"])
-        #expect(try await tries(bench.session, "/b") == 1)
-        #expect(await fetches(bench) == 1)
+        try await expectEqual(tries(bench.session), 1)
+        await expectEqual(bench.verdicts, ["pass"])
+        await expectEqual(bench.gateway.calls, ["plan", "challenges", "keys"])
+        try await expectEqual(tries(bench.session, "/b"), 1)
+        await expectEqual(fetches(bench), 1)
     }
 
     @Test func `the plan is not fetched unless the app says so`() async throws {
         let bench = try await bench { $0.fetchesPlan = false }
-        #expect(try await tries(bench.session) == 2)
-        #expect(await fetches(bench) == 0)
+        try await expectEqual(tries(bench.session), 2)
+        await expectEqual(fetches(bench), 0)
     }
 
     @Test func `prewarm fetches the plan`() async throws {
         let bench = try await bench()
-        #expect(await bench.session.prewarm() == nil)
-        #expect(await fetches(bench) == 1)
-        #expect(try await tries(bench.session) == 1)
+        await expectEqual(bench.session.prewarm(), nil)
+        await expectEqual(fetches(bench), 1)
+        try await expectEqual(tries(bench.session), 1)
     }
 
     /// Others could write it, and have the app sign less than the gateway asks.
@@ -106,7 +107,7 @@ import Testing
             RouteTable(configuration),
             EventHub(nil)
         )
-        #expect((source != nil) == isFetched)
+        expectEqual((source != nil), isFetched)
     }
 
     @Test func `without a plan at the gateway, requests learn from answers and it is asked seldom`()
@@ -114,17 +115,17 @@ import Testing
     {
         let bench = try await bench(serving: nil)
         let events = bench.session.events
-        #expect(try await tries(bench.session) == 2)
-        #expect(try await tries(bench.session, "/b") == 2)
-        #expect(await fetches(bench) == 1)
+        try await expectEqual(tries(bench.session), 2)
+        try await expectEqual(tries(bench.session, "/b"), 2)
+        await expectEqual(fetches(bench), 1)
         bench.clock.advance(by: 31)
-        #expect(try await tries(bench.session, "/c") == 2)
-        #expect(await fetches(bench) == 2)
+        try await expectEqual(tries(bench.session, "/c"), 2)
+        await expectEqual(fetches(bench), 2)
         await bench.session.close()
         let missed = await events.reduce(into: 0) { count, event in
             if case .planUnavailable = event { count += 1 }
         }
-        #expect(missed == 2)
+        expectEqual(missed, 2)
     }
 
     @Test func `a plan that does not come keeps requests waiting once, and for a bounded time`()
@@ -147,25 +148,25 @@ import Testing
         let first = Task { try await tries(session) }
         await bench.clock.isAwaited(start.addingTimeInterval(2))
         bench.clock.advance(by: 2)
-        #expect(try await first.value == 2)
+        try await expectEqual(first.value, 2)
         // The clock stands still: nothing waits any more.
-        #expect(try await tries(session, "/b") == 2)
+        try await expectEqual(tries(session, "/b"), 2)
         latch.open()
         while transport.exchanges("/.well-known/app-attest/plan").isEmpty { await Task.yield() }
     }
 
     @Test func `a known plan is asked for again when it is old, by its tag`() async throws {
         let bench = try await bench()
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
         bench.clock.advance(by: 299)
-        #expect(try await tries(bench.session) == 1)
-        #expect(await fetches(bench) == 1)
+        try await expectEqual(tries(bench.session), 1)
+        await expectEqual(fetches(bench), 1)
         bench.clock.advance(by: 2)
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
         await awaitFetches(2, bench)
         let tags = await bench.gateway.planTags
-        #expect(tags.first == .some(nil))
-        #expect(tags.last??.hasPrefix("\"") == true)
+        expectEqual(tags.first, .some(nil))
+        expectEqual(tags.last??.hasPrefix("\""), true)
     }
 
     @Test func `a plan that is none, or is too long, is passed over with an event`() async throws {
@@ -182,11 +183,11 @@ import Testing
                 $0.plan = try? SigningPlan(json: Self.plan())
             }
             let events = bench.session.events
-            #expect(try await tries(bench.session) == 1)
+            try await expectEqual(tries(bench.session), 1)
             await awaitFetches(1, bench)
             // The fetch has ended once another is not begun beside it.
             _ = await bench.session.prewarm()
-            #expect(try await tries(bench.session) == 1)
+            try await expectEqual(tries(bench.session), 1)
             await bench.session.close()
             let kinds = await events.reduce(into: [String]()) { kinds, event in
                 switch event {
@@ -196,7 +197,7 @@ import Testing
                 default: break
                 }
             }
-            #expect(kinds == [plan.count > 1 << 20 ? "unavailable" : "ignored"])
+            expectEqual(kinds, [plan.count > 1 << 20 ? "unavailable" : "ignored"])
         }
     }
 
@@ -213,7 +214,7 @@ import Testing
                 Issue.record("no rule")
                 return
             }
-            #expect(requirement.counter == .strict)
+            expectEqual(requirement.counter, .strict)
         }
     }
 
@@ -221,43 +222,43 @@ import Testing
 
     @Test func `an answer is newer than the plan, and has another one fetched`() async throws {
         let bench = try await bench()
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
         await bench.gateway.change {
             $0.requirement.form = .lines([.method], headers: [])
             $0.plan = Self.plan(#""method""#)
         }
         bench.clock.advance(by: 61)
         // 403, then without proof, then right.
-        #expect(try await tries(bench.session) == 3)
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 3)
+        try await expectEqual(tries(bench.session), 1)
         bench.clock.advance(by: 61)
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
         await awaitFetches(2, bench)
         _ = await bench.session.prewarm()
         // Also where no answer has taught it.
-        #expect(try await tries(bench.session, "/never-seen") == 1)
+        try await expectEqual(tries(bench.session, "/never-seen"), 1)
     }
 
     @Test func `a plan that was fetched later replaces what answers said`() async throws {
         let bench = try await bench(serving: nil)
-        #expect(try await tries(bench.session) == 2)
+        try await expectEqual(tries(bench.session), 2)
         await bench.gateway.change {
             $0.requirement.form = .lines([.method], headers: [])
             $0.plan = Self.plan(#""method""#)
         }
         bench.clock.advance(by: 31)
         _ = await bench.session.prewarm()
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
     }
 
     @Test func `a plan out of a cache does not replace what an answer said`() async throws {
         let bench = try await bench(serving: Self.plan(#""method""#))
         await bench.gateway.change { $0.planFields = ["Age": "200"] }
-        #expect(try await tries(bench.session) == 3)
+        try await expectEqual(tries(bench.session), 3)
         bench.clock.advance(by: 3_600)
         _ = await bench.session.prewarm()
-        #expect(await fetches(bench) == 2)
-        #expect(try await tries(bench.session) == 1)
+        await expectEqual(fetches(bench), 2)
+        try await expectEqual(tries(bench.session), 1)
     }
 
     @Test func `an age that is no whole number does not decide when a plan is fetched again`()
@@ -265,41 +266,41 @@ import Testing
     {
         let bench = try await bench()
         await bench.gateway.change { $0.planFields = ["Age": "nan"] }
-        #expect(try await tries(bench.session) == 1)
-        #expect(await bench.session.prewarm() == nil)
-        #expect(await fetches(bench) == 1)
+        try await expectEqual(tries(bench.session), 1)
+        await expectEqual(bench.session.prewarm(), nil)
+        await expectEqual(fetches(bench), 1)
         bench.clock.advance(by: 3_600)
-        #expect(await bench.session.prewarm() == nil)
-        #expect(await fetches(bench) == 2)
+        await expectEqual(bench.session.prewarm(), nil)
+        await expectEqual(fetches(bench), 2)
     }
 
     @Test func `a plan that is older than the one at hand is passed over`() async throws {
         let bench = try await bench()
         await bench.gateway.change { $0.planFields = ["Date": "Sun, 06 Nov 1994 08:49:37 GMT"] }
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
         await bench.gateway.change {
             $0.plan = Self.plan(#""method""#)
             $0.planFields = ["Date": "Sun, 06 Nov 1994 08:49:36 GMT"]
         }
         bench.clock.advance(by: 3_600)
         _ = await bench.session.prewarm()
-        #expect(await fetches(bench) == 2)
-        #expect(try await tries(bench.session) == 1)
+        await expectEqual(fetches(bench), 2)
+        try await expectEqual(tries(bench.session), 1)
     }
 
     @Test func `a plan of a gateway whose clock was ahead gives way to the next one`() async throws
     {
         let bench = try await bench(serving: Self.plan(#""method""#))
         await bench.gateway.change { $0.planFields = ["Date": "Sat, 15 Jan 2028 08:00:00 GMT"] }
-        #expect(await bench.session.prewarm() == nil)
+        await expectEqual(bench.session.prewarm(), nil)
         await bench.gateway.change {
             $0.plan = Self.plan()
             $0.planFields = ["Date": "Fri, 15 Jan 2027 09:00:00 GMT"]
         }
         bench.clock.advance(by: 3_600)
-        #expect(await bench.session.prewarm() == nil)
-        #expect(await fetches(bench) == 2)
-        #expect(try await tries(bench.session) == 1)
+        await expectEqual(bench.session.prewarm(), nil)
+        await expectEqual(fetches(bench), 2)
+        try await expectEqual(tries(bench.session), 1)
     }
 
     // MARK: What survives the process
@@ -328,44 +329,44 @@ import Testing
             $0.fetchesPlan = false
             $0.routeMemory = .file(file)
         }
-        #expect(try await tries(bench.session, "/users/alice") == 2)
+        try await expectEqual(tries(bench.session, "/users/alice"), 2)
         await bench.session.close()
         let text = try String(contentsOf: file, encoding: .utf8)
         for secret in ["alice", "users", "challenge-1", await bench.service.keysMade[0]] {
             #expect(!text.contains(secret))
         }
-        #expect(try await tries(next(bench, file), "/users/alice") == 1)
-        #expect(try await tries(next(bench, file), "/users/bob") == 2)
+        try await expectEqual(tries(next(bench, file), "/users/alice"), 1)
+        try await expectEqual(tries(next(bench, file), "/users/bob"), 2)
         // A rule that was turned off says nothing that would correct it.
         bench.clock.advance(by: 8 * 86_400)
-        #expect(try await tries(next(bench, file), "/users/alice") == 2)
-        #expect(await bench.counts == [1, 1])
+        try await expectEqual(tries(next(bench, file), "/users/alice"), 2)
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `a fetched plan survives the process, and its tag`() async throws {
         let file = file()
         defer { try? FileManager.default.removeItem(at: file) }
         let bench = try await bench { $0.routeMemory = .file(file) }
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
         await bench.session.close()
         // The gateway is asked beside the request, and says that nothing has changed.
         let second = try next(bench, file, fetches: true)
-        #expect(try await tries(second, "/b") == 1)
+        try await expectEqual(tries(second, "/b"), 1)
         await awaitFetches(2, bench)
-        #expect(await bench.gateway.planTags.last??.hasPrefix("\"") == true)
+        await expectEqual(bench.gateway.planTags.last??.hasPrefix("\""), true)
         await second.close()
         // Its age counts from when it was confirmed.
         bench.clock.advance(by: 29 * 86_400)
         let third = try next(bench, file, fetches: true)
-        #expect(try await tries(third, "/d") == 1)
+        try await expectEqual(tries(third, "/d"), 1)
         await awaitFetches(3, bench)
         _ = await third.prewarm()
         await third.close()
         bench.clock.advance(by: 2 * 86_400)
         await bench.gateway.change { $0.plan = nil }
-        #expect(try await tries(next(bench, file, fetches: true), "/e") == 1)
+        try await expectEqual(tries(next(bench, file, fetches: true), "/e"), 1)
         // An app that fetches none any more has its own.
-        #expect(try await tries(next(bench, file), "/c") == 2)
+        try await expectEqual(tries(next(bench, file), "/c"), 2)
     }
 
     @Test func `a file that is damaged, of another gateway or too long is passed over`()
@@ -374,7 +375,7 @@ import Testing
         let file = file()
         defer { try? FileManager.default.removeItem(at: file) }
         let bench = try await bench { $0.routeMemory = .file(file) }
-        #expect(try await tries(bench.session) == 1)
+        try await expectEqual(tries(bench.session), 1)
         await bench.session.close()
         let whole = try Data(contentsOf: file)
         await bench.gateway.change { $0.plan = nil }
@@ -392,13 +393,13 @@ import Testing
             try Data(content).write(to: file)
             let session = try next(bench, file, fetches: true)
             let path = "/\(UUID().uuidString.prefix(4))x"
-            #expect(try await tries(session, path) == 2)
+            try await expectEqual(tries(session, path), 2)
             await session.close()
         }
         // A file that can't be there is none.
         let session = try next(bench, URL(filePath: "/dev/null/routes"))
-        #expect(try await tries(session, "/last") == 2)
+        try await expectEqual(tries(session, "/last"), 2)
         await session.close()
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.counts, [1, 1])
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -45,7 +46,7 @@ import Testing
 
     @Test func `every error reads as a sentence`() {
         for error in Self.errors { #expect(isSentence(error.localizedDescription), "\(error)") }
-        #expect(Set(Self.errors.map(\.localizedDescription)).count == Self.errors.count)
+        expectEqual(Set(Self.errors.map(\.localizedDescription)).count, Self.errors.count)
     }
 
     @Test func `every event prints as a sentence, without the name of a type or a key`() {
@@ -62,7 +63,7 @@ import Testing
         _ = try await bench.session.data(for: Bench.request("/a"))
         await bench.session.close()
         let all = await events.reduce(into: [PortcullisEvent]()) { $0.append($1) }
-        #expect(logged.withLock { $0 } == all)
-        #expect(all.count == 3)
+        expectEqual(logged.withLock { $0 }, all)
+        expectEqual(all.count, 3)
     }
 }

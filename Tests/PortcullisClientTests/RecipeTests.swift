@@ -1,5 +1,6 @@
 import AlamofireStandIn
 import ApolloStandIn
+import Expectations
 import Foundation
 import HTTPTypes
 import OpenAPIRuntimeStandIn
@@ -100,11 +101,11 @@ import Testing
     @Test(arguments: Library.allCases)
     func `a request enrols, is signed and passes`(library: Library) async throws {
         let bench = try Bench()
-        #expect(try await library.send("/a?b=c%20d", by: bench) == 200)
-        #expect(try await library.send("/a", Data("lamp".utf8), by: bench) == 200)
-        #expect(await bench.verdicts == ["pass", "pass"])
-        #expect(await bench.gateway.seen.last?.content == Data("lamp".utf8))
-        #expect(await bench.counts == [1, 1])
+        try await expectEqual(library.send("/a?b=c%20d", by: bench), 200)
+        try await expectEqual(library.send("/a", Data("lamp".utf8), by: bench), 200)
+        await expectEqual(bench.verdicts, ["pass", "pass"])
+        await expectEqual(bench.gateway.seen.last?.content, Data("lamp".utf8))
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test(arguments: Library.allCases)
@@ -112,20 +113,20 @@ import Testing
         library: Library
     ) async throws {
         let bench = try Bench { $0.defaultRequirement = nil }
-        #expect(try await library.send("/a", Data("lamp".utf8), by: bench) == 200)
-        #expect(try await library.send("/a", Data("desk".utf8), by: bench) == 200)
-        #expect(await bench.verdicts == ["assertion-missing", "pass", "pass"])
-        #expect(await bench.gateway.seen.last?.content == Data("desk".utf8))
+        try await expectEqual(library.send("/a", Data("lamp".utf8), by: bench), 200)
+        try await expectEqual(library.send("/a", Data("desk".utf8), by: bench), 200)
+        await expectEqual(bench.verdicts, ["assertion-missing", "pass", "pass"])
+        await expectEqual(bench.gateway.seen.last?.content, Data("desk".utf8))
     }
 
     @Test(arguments: Library.allCases)
     func `a key that the gateway has forgotten is enrolled anew`(library: Library) async throws {
         let bench = try Bench()
-        #expect(try await library.send("/a", by: bench) == 200)
+        try await expectEqual(library.send("/a", by: bench), 200)
         await bench.gateway.wipe()
-        #expect(try await library.send("/a", by: bench) == 200)
-        #expect(await bench.verdicts.last == "pass")
-        #expect(await bench.counts == [2, 2])
+        try await expectEqual(library.send("/a", by: bench), 200)
+        await expectEqual(bench.verdicts.last, "pass")
+        await expectEqual(bench.counts, [2, 2])
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: Library.allCases)
@@ -136,8 +137,8 @@ import Testing
         async let status = library.send("/a", by: bench)
         await bench.clock.isAwaited(bench.clock.now.addingTimeInterval(2.5))
         bench.clock.advance(by: 2.5)
-        #expect(try await status == 200)
-        #expect(await bench.verdicts == ["busy", "pass"])
+        try await expectEqual(status, 200)
+        await expectEqual(bench.verdicts, ["busy", "pass"])
     }
 
     @Test(arguments: Library.allCases)
@@ -147,18 +148,18 @@ import Testing
         refusal.fields["App-Attest-Error"] = "build-refused;next=none"
         let reply = refusal
         await bench.gateway.change { $0.busy["/a"] = [reply] }
-        #expect(try await library.send("/a", by: bench) == 403)
-        #expect(await bench.verdicts == ["busy"])
+        try await expectEqual(library.send("/a", by: bench), 403)
+        await expectEqual(bench.verdicts, ["busy"])
     }
 
     @Test(arguments: Library.allCases)
     func `a good answer brings the next challenge`(library: Library) async throws {
         let bench = try Bench()
-        #expect(try await library.send("/a", by: bench) == 200)
+        try await expectEqual(library.send("/a", by: bench), 200)
         let calls = await bench.gateway.calls.count
         // The gateway gives eight challenges at once: without those of answers it is asked eight
         // times more.
-        for _ in 0..<64 { #expect(try await library.send("/a", by: bench) == 200) }
+        for _ in 0..<64 { try await expectEqual(library.send("/a", by: bench), 200) }
         // Alamofire tells of an answer after its caller has it. A request that goes before that
         // takes one challenge more from the stock, and an empty stock asks the gateway.
         let late = library == .alamofire ? 4 : 0
@@ -222,9 +223,9 @@ import Testing
             sent = alamofire.api.request(request)
         }
         let response = await sent.validate().serializingData().response
-        #expect(response.response?.statusCode == 200)
-        #expect(await bench.verdicts == ["assertion-missing", "pass"])
-        for seen in await bench.gateway.seen { #expect(seen.content == content) }
+        expectEqual(response.response?.statusCode, 200)
+        await expectEqual(bench.verdicts, ["assertion-missing", "pass"])
+        for seen in await bench.gateway.seen { expectEqual(seen.content, content) }
     }
 
     @Test func `a failure of the network that another retrier has tried again is signed anew`()
@@ -247,7 +248,7 @@ import Testing
         await bench.gateway.change { $0.busy["/a"] = [FakeGateway.Reply(status: 502)] }
         let request = alamofire.api.request(try Bench.request("/a"))
         let response = await request.validate().serializingData().response
-        #expect(response.response?.statusCode == 200)
+        expectEqual(response.response?.statusCode, 200)
         let proofs = await bench.gateway.seen.map {
             $0.request.value(forHTTPHeaderField: "App-Attest-Assertion")
         }
@@ -262,12 +263,12 @@ import Testing
         let events = bench.session.events
         let request = alamofire.api.request(try Bench.request("/a"))
         let response = await request.serializingData().response
-        #expect(response.response?.statusCode == 401)
+        expectEqual(response.response?.statusCode, 401)
         for await case .routeLearned in events { break }
-        #expect(try await Library.alamofire.send("/a", by: bench) == 200)
-        #expect(await bench.verdicts == ["assertion-missing", "pass"])
+        try await expectEqual(Library.alamofire.send("/a", by: bench), 200)
+        await expectEqual(bench.verdicts, ["assertion-missing", "pass"])
         // The refused one was not signed a second time.
-        #expect(await bench.service.assertions.count == 1)
+        await expectEqual(bench.service.assertions.count, 1)
     }
 
     // MARK: Generated clients
@@ -287,9 +288,9 @@ import Testing
             transport: PortcullisTransport(session: bench.session)
         )
         let body = HTTPBody(pieces, length: .unknown, iterationBehavior: .single)
-        #expect(try await shop.put("/a", body) == 200)
-        #expect(await bench.verdicts == ["assertion-missing", "pass"])
-        for seen in await bench.gateway.seen { #expect(seen.content.count == count) }
+        try await expectEqual(shop.put("/a", body), 200)
+        await expectEqual(bench.verdicts, ["assertion-missing", "pass"])
+        for seen in await bench.gateway.seen { expectEqual(seen.content.count, count) }
     }
 
     @Test func `content of a middleware beyond its limit fails, and nothing is sent`()

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -49,21 +50,21 @@ import Testing
             accepts: [.assertion, .session]
         )
         let other = SigningRequirement(accepts: [])
-        #expect(machine.began(.unknown, isOwnOrigin: true) == .nothing(.routeUnknown))
-        #expect(machine.began(.asksNothing, isOwnOrigin: true) == .nothing(.notAsked))
-        #expect(machine.began(.asks(open), isOwnOrigin: false) == .nothing(.otherOrigin))
-        #expect(machine.began(.asks(Self.asks), isOwnOrigin: true) == .assertion(Self.asks))
-        #expect(machine.began(.asks(open), isOwnOrigin: true) == .session(open))
-        #expect(machine.began(.asks(thin), isOwnOrigin: true) == .assertion(thin))
-        #expect(machine.began(.asks(other), isOwnOrigin: true) == .nothing(.requestUnfit))
+        expectEqual(machine.began(.unknown, isOwnOrigin: true), .nothing(.routeUnknown))
+        expectEqual(machine.began(.asksNothing, isOwnOrigin: true), .nothing(.notAsked))
+        expectEqual(machine.began(.asks(open), isOwnOrigin: false), .nothing(.otherOrigin))
+        expectEqual(machine.began(.asks(Self.asks), isOwnOrigin: true), .assertion(Self.asks))
+        expectEqual(machine.began(.asks(open), isOwnOrigin: true), .session(open))
+        expectEqual(machine.began(.asks(thin), isOwnOrigin: true), .assertion(thin))
+        expectEqual(machine.began(.asks(other), isOwnOrigin: true), .nothing(.requestUnfit))
         var plain = self.machine(usesSessions: false)
-        #expect(plain.began(.asks(open), isOwnOrigin: true) == .assertion(open))
+        expectEqual(plain.began(.asks(open), isOwnOrigin: true), .assertion(open))
     }
 
     @Test func `a 401 without the gateway's field is delivered, and nothing is forgotten`() {
         var machine = machine()
         let verdict = machine.answered(Answer(status: 401), to: key, now: Self.now)
-        #expect(verdict == .init(effects: [], step: .deliver))
+        expectEqual(verdict, .init(effects: [], step: .deliver))
     }
 
     @Test func `an unknown key is forgotten by its id, once for each request`() {
@@ -72,10 +73,10 @@ import Testing
         let answer = refused("key-unknown", .enrol)
         let forget = RequestMachine.Effect.forgetKey("k", reason: "key-unknown")
         let first = machine.answered(answer, to: key, now: Self.now)
-        #expect(first == .init(effects: [learn, forget].compactMap { $0 }, step: .again))
+        expectEqual(first, .init(effects: [learn, forget].compactMap { $0 }, step: .again))
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
         let second = machine.answered(answer, to: key, now: Self.now)
-        #expect(second.step == .deliver)
+        expectEqual(second.step, .deliver)
     }
 
     @Test(arguments: [
@@ -88,8 +89,8 @@ import Testing
         var machine = machine()
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
         let verdict = machine.answered(refused(reason, .signAgain), to: key, now: Self.now)
-        #expect(verdict.effects == [learn, effect].compactMap { $0 })
-        #expect(verdict.step == .again)
+        expectEqual(verdict.effects, [learn, effect].compactMap { $0 })
+        expectEqual(verdict.step, .again)
     }
 
     @Test(arguments: [
@@ -104,9 +105,9 @@ import Testing
         _ = machine.began(.asks(open), isOwnOrigin: true)
         let answer = refused(reason, .signAgain)
         let verdict = machine.answered(answer, to: .session(keyID: "k"), now: Self.now)
-        #expect(verdict.step == .again)
+        expectEqual(verdict.step, .again)
         let want = machine.began(.asks(open), isOwnOrigin: true)
-        #expect(want == (goesOn ? .session(open) : .assertion(open)))
+        expectEqual(want, goesOn ? .session(open) : .assertion(open))
     }
 
     @Test func `a request is sent as often as the limit says`() {
@@ -117,7 +118,7 @@ import Testing
             let answer = refused("counter-replayed", .signAgain)
             steps.append(machine.answered(answer, to: key, now: Self.now).step)
         }
-        #expect(steps == [.again, .again, .deliver])
+        expectEqual(steps, [.again, .again, .deliver])
     }
 
     @Test(arguments: [
@@ -140,28 +141,28 @@ import Testing
         var machine = machine()
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
         let answer = refused("assertion-missing", .signAgain)
-        #expect(machine.answered(answer, to: .none(absence), now: Self.now).step == step)
+        expectEqual(machine.answered(answer, to: .none(absence), now: Self.now).step, step)
     }
 
     @Test(arguments: [GatewayRefusal.Next.fixClient, .retryLater, .none])
     func `what no signature mends is delivered`(next: GatewayRefusal.Next) {
         var machine = machine()
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
-        #expect(machine.answered(refused("x", next), to: key, now: Self.now).step == .deliver)
+        expectEqual(machine.answered(refused("x", next), to: key, now: Self.now).step, .deliver)
     }
 
     @Test func `a mismatch is asked about once, without proof`() {
         var machine = machine()
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
         let answer = mismatch
-        #expect(machine.answered(answer, to: key, now: Self.now).step == .again)
+        expectEqual(machine.answered(answer, to: key, now: Self.now).step, .again)
         let want = machine.began(.asks(Self.asks), isOwnOrigin: true)
-        #expect(want == .nothing(.routeUnknown))
+        expectEqual(want, .nothing(.routeUnknown))
         let missing = refused("assertion-missing", .signAgain)
         let bare = machine.answered(missing, to: .none(.routeUnknown), now: Self.now)
-        #expect(bare.step == .again)
+        expectEqual(bare.step, .again)
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
-        #expect(machine.answered(answer, to: key, now: Self.now).step == .deliver)
+        expectEqual(machine.answered(answer, to: key, now: Self.now).step, .deliver)
     }
 
     @Test(arguments: [(nil as String?, true), ("k", true), ("old", false)])
@@ -171,7 +172,7 @@ import Testing
         answer.nextKeyID = keyID
         let verdict = machine.answered(answer, to: key, now: Self.now)
         let effects: [RequestMachine.Effect] = [.forgetKey("k", reason: "observed"), .enrol]
-        #expect(verdict == .init(effects: isTaken ? effects : [], step: .deliver))
+        expectEqual(verdict, .init(effects: isTaken ? effects : [], step: .deliver))
     }
 
     @Test(arguments: [
@@ -186,8 +187,8 @@ import Testing
         var answer = Answer(status: 200, next: .signAgain)
         answer.nextReason = reason
         let verdict = machine.answered(answer, to: .session(keyID: "k"), now: Self.now)
-        #expect(verdict == .init(effects: effects, step: .deliver))
-        #expect(machine.answered(answer, to: key, now: Self.now) == .init(step: .deliver))
+        expectEqual(verdict, .init(effects: effects, step: .deliver))
+        expectEqual(machine.answered(answer, to: key, now: Self.now), .init(step: .deliver))
     }
 
     @Test func `a request that only asks what its route signs takes nothing from the tries`() {
@@ -198,7 +199,7 @@ import Testing
             (mismatch, key), (missing, .none(.routeUnknown)), (spent, key), (spent, key),
         ]
         let steps = answers.map { machine.answered($0.0, to: $0.1, now: Self.now).step }
-        #expect(steps == [.again, .again, .again, .deliver])
+        expectEqual(steps, [.again, .again, .again, .deliver])
     }
 
     @Test(arguments: [(Proof.Absence.routeUnknown, 3), (.challengeUnavailable, 3), (.enrolling, 8)])
@@ -208,7 +209,7 @@ import Testing
         let steps = (0..<count).map { _ in
             machine.answered(missing, to: .none(absence), now: Self.now).step
         }
-        #expect(steps == Array(repeating: .again, count: count - 1) + [.deliver])
+        expectEqual(steps, Array(repeating: .again, count: count - 1) + [.deliver])
     }
 
     @Test(arguments: [(10.0, RequestMachine.Step.again), (0, .deliver)])
@@ -225,7 +226,7 @@ import Testing
         let steps = [Proof.none(.routeUnknown), .none(.enrolling), key].map {
             machine.answered(missing, to: $0, now: Self.now).step
         }
-        #expect(steps == [.again, step, .deliver])
+        expectEqual(steps, [.again, step, .deliver])
     }
 
     @Test(arguments: [
@@ -242,9 +243,9 @@ import Testing
             refusal: GatewayRefusal(reason: "store-unavailable", next: .retryLater),
             retryAfter: seconds
         )
-        #expect(machine.answered(busy, to: key, now: Self.now).step == step)
+        expectEqual(machine.answered(busy, to: key, now: Self.now).step, step)
         _ = machine.answered(busy, to: key, now: Self.now)
-        #expect(machine.answered(busy, to: key, now: Self.now).step == .deliver)
+        expectEqual(machine.answered(busy, to: key, now: Self.now).step, .deliver)
     }
 
     @Test func `an observing rule's advice is taken, and its answer delivered`() {
@@ -254,6 +255,6 @@ import Testing
         let forget = RequestMachine.Effect.forgetKey("k", reason: "observed")
         let verdict = machine.answered(answer, to: key, now: Self.now)
         let effects = [learn, forget, .enrol].compactMap { $0 }
-        #expect(verdict == .init(effects: effects, step: .deliver))
+        expectEqual(verdict, .init(effects: effects, step: .deliver))
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -58,16 +59,16 @@ import Testing
 
     @Test func `with a proof each call is as usual`() async throws {
         let bench = try Bench()
-        #expect(try await outcome(bench) == ["proven"])
-        #expect(await bench.verdicts == Array(repeating: "pass", count: 5))
+        try await expectEqual(outcome(bench), ["proven"])
+        await expectEqual(bench.verdicts, Array(repeating: "pass", count: 5))
     }
 
     @Test func `without a proof nothing is sent, whatever the reason`() async throws {
         let unsupported = try Bench(isSupported: false)
-        #expect(try await outcome(unsupported) == ["unsupported"])
+        try await expectEqual(outcome(unsupported), ["unsupported"])
         #expect(await unsupported.gateway.seen.isEmpty)
         let unknown = try Bench { $0.defaultRequirement = nil }
-        #expect(try await outcome(unknown) == ["routeUnknown"])
+        try await expectEqual(outcome(unknown), ["routeUnknown"])
         #expect(await unknown.gateway.seen.isEmpty)
         let throttled = try Bench()
         let reply = FakeGateway.problem(
@@ -82,7 +83,7 @@ import Testing
         #expect(await throttled.gateway.seen.isEmpty)
         let closed = try Bench()
         await closed.session.close()
-        #expect(try await outcome(closed) == ["closed"])
+        try await expectEqual(outcome(closed), ["closed"])
         #expect(await closed.gateway.seen.isEmpty)
     }
 
@@ -94,8 +95,8 @@ import Testing
                 fields: ["Location": "https://elsewhere.example/b"]
             )
         }
-        #expect(try await outcome(bench) == ["otherOrigin"])
-        #expect(await bench.verdicts == Array(repeating: "pass", count: 5))
+        try await expectEqual(outcome(bench), ["otherOrigin"])
+        await expectEqual(bench.verdicts, Array(repeating: "pass", count: 5))
     }
 
     /// An outdated plan: without the condition, the client would ask with a request that is bare.
@@ -104,11 +105,11 @@ import Testing
         await bench.gateway.change {
             $0.requirement.form = .lines([.method, .challenge], headers: [])
         }
-        #expect(try await outcome(bench) == ["proven"])
-        #expect(await bench.verdicts == Array(repeating: "signature-mismatch", count: 5))
+        try await expectEqual(outcome(bench), ["proven"])
+        await expectEqual(bench.verdicts, Array(repeating: "signature-mismatch", count: 5))
         let request = try Bench.request("/a", "POST")
         let (_, answer) = try await bench.session.data(for: request)
-        #expect(answer.statusCode == 200)
+        expectEqual(answer.statusCode, 200)
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: [SendingCondition.proof, .nothing])
@@ -133,16 +134,17 @@ import Testing
     @Test func `a rule that only observes is no reason to send without a proof`() async throws {
         let bench = try Bench { $0.defaultRequirement = SigningRequirement() }
         await bench.gateway.change { $0.enforces = false }
-        #expect(try await outcome(bench) == ["proven"])
+        try await expectEqual(outcome(bench), ["proven"])
     }
 
     @Test func `the error says what is missing`() {
         let error = PortcullisError.proofUnavailable(.unsupported)
-        #expect(
-            error.localizedDescription == """
-                The request was not sent, since it can't be proven now: \
-                this device or process can't attest.
-                """
+        expectEqual(
+            error.localizedDescription,
+            """
+            The request was not sent, since it can't be proven now: \
+            this device or process can't attest.
+            """
         )
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -24,18 +25,18 @@ import Testing
         }
         let (data, answer) = try await bench.session.data(for: Bench.request("/x"))
         #expect((answer.statusCode, answer.attempts) == (403, 1))
-        #expect(answer.refusal == nil)
+        expectEqual(answer.refusal, nil)
         #expect(data.count > 0)
-        #expect(await bench.verdicts == ["pass"])
+        await expectEqual(bench.verdicts, ["pass"])
     }
 
     @Test func `a refusal of any status is told to the caller`() async throws {
         let bench = try Bench { $0.limits.maximumAttempts = 1 }
         await bench.gateway.change { $0.requirement = Self.other }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect(answer.statusCode == 403)
+        expectEqual(answer.statusCode, 403)
         let expected = GatewayRefusal(reason: "signature-mismatch", next: .none)
-        #expect(answer.refusal == expected)
+        expectEqual(answer.refusal, expected)
     }
 
     @Test func `a refused call of gRPC has status 200, and teaches what its route signs`()
@@ -54,8 +55,8 @@ import Testing
         }
         let answer = try await bench.session.data(for: Bench.request("/a", "POST")).1
         #expect((answer.statusCode, answer.attempts) == (200, 2))
-        #expect(answer.refusal == nil)
-        #expect(await bench.verdicts == ["busy", "pass"])
+        expectEqual(answer.refusal, nil)
+        await expectEqual(bench.verdicts, ["busy", "pass"])
     }
 
     /// `retryWait` is ten seconds: the jitter does not count against it.
@@ -76,8 +77,8 @@ import Testing
         // Half a second of jitter.
         await bench.clock.isAwaited(bench.clock.now.addingTimeInterval(wait))
         bench.clock.advance(by: wait)
-        #expect(try await answer.1.statusCode == 200)
-        #expect(await bench.verdicts == ["busy", "pass"])
+        try await expectEqual(answer.1.statusCode, 200)
+        await expectEqual(bench.verdicts, ["busy", "pass"])
     }
 
     @Test(arguments: [("11", true), ("2", false)])
@@ -96,7 +97,7 @@ import Testing
         }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts) == (503, 1))
-        #expect(answer.refusal?.next == (isOwn ? .retryLater : nil))
+        expectEqual(answer.refusal?.next, isOwn ? .retryLater : nil)
     }
 
     @Test
@@ -117,7 +118,7 @@ import Testing
             let answer = try await bench.session.data(for: Bench.request("/a")).1
             #expect((answer.statusCode, answer.attempts) == (200, 1))
         }
-        #expect(await bench.gateway.calls.count == before)
+        await expectEqual(bench.gateway.calls.count, before)
     }
 
     @Test func `what a cache says in the gateway's name is not obeyed`() async throws {
@@ -141,10 +142,10 @@ import Testing
             transport: CachingTransport(gateway)
         )
         for path in ["/a", "/b", "/a"] {
-            #expect(try await session.data(for: Bench.request(path)).1.attempts == 1)
+            try await expectEqual(session.data(for: Bench.request(path)).1.attempts, 1)
         }
-        #expect(await gateway.seen.map(\.verdict) == ["pass", "pass", "pass"])
-        #expect(await service.keysMade.count == 1)
+        await expectEqual(gateway.seen.map(\.verdict), ["pass", "pass", "pass"])
+        await expectEqual(service.keysMade.count, 1)
     }
 
     // MARK: Signing for others
@@ -160,24 +161,25 @@ import Testing
             signed = try #require(try await bench.session.signAgain(signed, after: answer))
         }
         let good = try await bench.gateway.send(signed.request, content: .none).response
-        #expect(good.statusCode == 200)
+        expectEqual(good.statusCode, 200)
         #expect(try await bench.session.signAgain(signed, after: good) == nil)
         let next = try await bench.session.sign(Bench.request("/a"))
         _ = try await bench.gateway.send(next.request, content: .none)
         let expected = ["signature-mismatch", "assertion-missing", "pass", "pass"]
-        #expect(await bench.verdicts == expected)
+        await expectEqual(bench.verdicts, expected)
     }
 
     @Test func `no cache answers a request that was signed for others`() async throws {
         let bench = try Bench()
         var request = try Bench.request("/a")
-        #expect(
-            try await bench.session.sign(request).request.cachePolicy
-                == .reloadIgnoringLocalCacheData
+        try await expectEqual(
+            bench.session.sign(request).request.cachePolicy,
+            .reloadIgnoringLocalCacheData
         )
         request.url = try Bench.url("https://elsewhere.example/")
-        #expect(
-            try await bench.session.sign(request).request.cachePolicy == .useProtocolCachePolicy
+        try await expectEqual(
+            bench.session.sign(request).request.cachePolicy,
+            .useProtocolCachePolicy
         )
     }
 }

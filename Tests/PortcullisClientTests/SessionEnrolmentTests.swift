@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -14,10 +15,10 @@ import Testing
                     return try await session.data(for: request).1.statusCode
                 }
             }
-            for try await status in group { #expect(status == 200) }
+            for try await status in group { expectEqual(status, 200) }
         }
-        #expect(await bench.counts == [1, 1])
-        #expect(await bench.verdicts == [String](repeating: "pass", count: 200))
+        await expectEqual(bench.counts, [1, 1])
+        await expectEqual(bench.verdicts, [String](repeating: "pass", count: 200))
     }
 
     @Test func `a store that the gateway lost costs one key more, not one for each request`()
@@ -31,9 +32,9 @@ import Testing
             for _ in 0..<50 {
                 group.addTask { try await session.data(for: Bench.request("/a")).1.statusCode }
             }
-            for try await status in group { #expect(status == 200) }
+            for try await status in group { expectEqual(status, 200) }
         }
-        #expect(await bench.counts == [2, 2])
+        await expectEqual(bench.counts, [2, 2])
     }
 
     @Test func `serverUnavailable is tried later with the same key and the same hash`()
@@ -47,10 +48,10 @@ import Testing
             bench.clock.advance(by: 10)
         }
         let attestations = await bench.service.attestations
-        #expect(await bench.counts == [1, 3])
-        #expect(Set(attestations.map(\.hash)).count == 1)
-        #expect(Set(attestations.map(\.keyID)).count == 1)
-        #expect(await bench.verdicts == ["assertion-missing", "assertion-missing", "pass"])
+        await expectEqual(bench.counts, [1, 3])
+        expectEqual(Set(attestations.map(\.hash)).count, 1)
+        expectEqual(Set(attestations.map(\.keyID)).count, 1)
+        await expectEqual(bench.verdicts, ["assertion-missing", "assertion-missing", "pass"])
     }
 
     @Test func `requests before the end of a delay ask nobody`() async throws {
@@ -63,8 +64,8 @@ import Testing
         }
         let until = bench.clock.now.addingTimeInterval(1.5)
         let hold = EnrolmentHold(.appleUnavailable, until: until)
-        #expect(proofs == [Proof](repeating: .none(.enrolmentHeld(hold)), count: 5))
-        #expect(await bench.counts == [1, 1])
+        expectEqual(proofs, [Proof](repeating: .none(.enrolmentHeld(hold)), count: 5))
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `keys that the device lost are replaced, with a growing delay`() async throws {
@@ -77,7 +78,7 @@ import Testing
             await bench.service.loseKeys()
         }
         // The second loss of a day waits.
-        #expect(counts == [[1, 1], [2, 2], [2, 2]])
+        expectEqual(counts, [[1, 1], [2, 2], [2, 2]])
         bench.clock.advance(by: 3600)
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect(answer.proof == .assertion(keyID: await bench.service.keysMade[2]))
@@ -91,8 +92,8 @@ import Testing
         _ = try await service.generateKey()
         let session = try Bench.session(service, first.store, first.clock, first.gateway)
         let answer = try await session.data(for: Bench.request("/a")).1
-        #expect(answer.statusCode == 200)
-        #expect(await service.attestations.count == 1)
+        expectEqual(answer.statusCode, 200)
+        await expectEqual(service.attestations.count, 1)
     }
 
     @Test func `no more keys are attested in a day than the limit`() async throws {
@@ -103,10 +104,10 @@ import Testing
             await bench.service.loseKeys()
             bench.clock.advance(by: 60)
         }
-        #expect(await bench.counts == [3, 3])
+        await expectEqual(bench.counts, [3, 3])
         bench.clock.advance(by: 86_400)
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await bench.counts == [4, 4])
+        await expectEqual(bench.counts, [4, 4])
     }
 
     @Test func `Retry-After is obeyed before Apple is asked`() async throws {
@@ -121,11 +122,11 @@ import Testing
             _ = try await bench.session.data(for: Bench.request("/a"))
             bench.clock.advance(by: 9)
         }
-        #expect(await bench.counts == [1, 0])
-        #expect(await bench.gateway.calls == ["challenges"])
+        await expectEqual(bench.counts, [1, 0])
+        await expectEqual(bench.gateway.calls, ["challenges"])
         bench.clock.advance(by: 20)
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `an attestation whose registration failed is not lost`() async throws {
@@ -142,7 +143,7 @@ import Testing
         let next = try Bench.session(service, bench.store, bench.clock, bench.gateway)
         let answer = try await next.data(for: Bench.request("/a")).1
         #expect(answer.proof == .assertion(keyID: await service.keysMade[0]))
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `a page of something in between enrols no key, and costs no other one`()
@@ -160,12 +161,12 @@ import Testing
             Issue.record("\(held)")
             return
         }
-        #expect(hold.cause == .gatewayUnavailable)
+        expectEqual(hold.cause, .gatewayUnavailable)
         bench.clock.advance(by: 10)
         let proof = try await bench.session.data(for: Bench.request("/a")).1.proof
         #expect(proof == .assertion(keyID: await bench.service.keysMade[0]))
-        #expect(await bench.counts == [1, 1])
-        #expect(await bench.verdicts.last == "pass")
+        await expectEqual(bench.counts, [1, 1])
+        await expectEqual(bench.verdicts.last, "pass")
     }
 
     @Test(arguments: ["enrol", "none"])
@@ -178,7 +179,7 @@ import Testing
             $0.troubles["keys"] = [FakeGateway.problem(403, "challenge-expired", next: next)]
         }
         for _ in 0..<3 { _ = try await bench.session.data(for: Bench.request("/a")) }
-        #expect(await bench.counts == (next == "enrol" ? [2, 2] : [1, 1]))
+        await expectEqual(bench.counts, next == "enrol" ? [2, 2] : [1, 1])
     }
 
     @Test func `a service that hangs keeps no request, and what it brings late is used`()
@@ -200,11 +201,11 @@ import Testing
         async let first = session.data(for: Bench.request("/a"))
         await service.hasBegun()
         clock.advance(by: 11)
-        #expect(try await first.1.proof == .none(.enrolling))
+        try await expectEqual(first.1.proof, .none(.enrolling))
         await service.finish()
         let second = try await session.data(for: Bench.request("/a")).1
-        #expect(second.proof == .assertion(keyID: HangingService.keyID))
-        #expect(await service.calls == 1)
+        expectEqual(second.proof, .assertion(keyID: HangingService.keyID))
+        await expectEqual(service.calls, 1)
     }
 
     @Test func `two processes that share a store make one key`() async throws {
@@ -228,8 +229,8 @@ import Testing
             #expect(proofs == [.assertion(keyID: await service.keysMade[0])])
         }
         ticking.cancel()
-        #expect(await service.keysMade.count == 1)
-        #expect(await service.attestations.count == 1)
+        await expectEqual(service.keysMade.count, 1)
+        await expectEqual(service.attestations.count, 1)
     }
 
     @Test func `a session of a key that another process has replaced is not used on`()
@@ -241,22 +242,22 @@ import Testing
         let first = try await bench.session.data(for: Bench.request("/a")).1.proof
         let other = try Bench.session(bench.service, bench.store, bench.clock, bench.gateway)
         try await other.reset(context: Data("the next user".utf8))
-        #expect(await other.prewarm() == nil)
+        await expectEqual(other.prewarm(), nil)
         // Longer than between two looks into the store.
         bench.clock.advance(by: 11)
         let second = try await bench.session.data(for: Bench.request("/a")).1.proof
         let keys = await bench.service.keysMade
-        #expect(keys.count == 2)
-        #expect([first, second] == keys.map { Proof.session(keyID: $0) })
-        #expect(await bench.verdicts == ["pass", "pass"])
+        expectEqual(keys.count, 2)
+        expectEqual([first, second], keys.map { Proof.session(keyID: $0) })
+        await expectEqual(bench.verdicts, ["pass", "pass"])
     }
 
     @Test func `a context is attested with the key`() async throws {
         let bench = try Bench { $0.context = Data("account 7".utf8) }
-        #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
+        try await expectEqual(bench.session.data(for: Bench.request("/a")).1.statusCode, 200)
         try await bench.session.reset(context: Data("account 8".utf8))
-        #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
-        #expect(await bench.counts == [2, 2])
+        try await expectEqual(bench.session.data(for: Bench.request("/a")).1.statusCode, 200)
+        await expectEqual(bench.counts, [2, 2])
     }
 
     @Test func `a store that can't be read makes no key`() async throws {
@@ -265,17 +266,17 @@ import Testing
         let service = FakeService()
         let session = try Bench.session(service, LockedStore(), ManualClock(), gateway)
         let answer = try await session.data(for: Bench.request("/a")).1
-        #expect(answer.proof == .none(.storeUnavailable))
+        expectEqual(answer.proof, .none(.storeUnavailable))
         #expect(await service.keysMade.isEmpty)
     }
 
     @Test func `prewarming makes the first request one round trip`() async throws {
         let bench = try Bench()
-        #expect(await bench.session.prewarm() == nil)
+        await expectEqual(bench.session.prewarm(), nil)
         let calls = await bench.gateway.calls.count
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await bench.gateway.calls.count == calls)
-        #expect(await bench.verdicts == ["pass"])
+        await expectEqual(bench.gateway.calls.count, calls)
+        await expectEqual(bench.verdicts, ["pass"])
     }
 }
 

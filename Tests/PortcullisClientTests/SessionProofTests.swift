@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import RequestBinding
 import Synchronization
@@ -28,7 +29,7 @@ import Testing
         let first = try await bench.session.data(for: request).1
         let second = try await bench.session.data(for: request).1
         #expect((first.attempts, second.attempts) == (2, 1))
-        #expect(await bench.verdicts == ["assertion-missing", "pass", "pass"])
+        await expectEqual(bench.verdicts, ["assertion-missing", "pass", "pass"])
     }
 
     @Test func `an observing rule teaches before it enforces`() async throws {
@@ -36,11 +37,11 @@ import Testing
         await bench.gateway.change { $0.enforces = false }
         for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/a")) }
         // The second one begins to enrol the key, and does not wait for it.
-        #expect(await bench.session.prewarm() == nil)
+        await expectEqual(bench.session.prewarm(), nil)
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await bench.verdicts.first == "assertion-missing")
-        #expect(await bench.verdicts.last == "pass")
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.verdicts.first, "assertion-missing")
+        await expectEqual(bench.verdicts.last, "pass")
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `a key that an observing rule does not know is enrolled anew before it enforces`()
@@ -51,10 +52,10 @@ import Testing
         _ = try await bench.session.data(for: Bench.request("/a"))
         await bench.gateway.wipe()
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await bench.session.prewarm() == nil)
+        await expectEqual(bench.session.prewarm(), nil)
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await bench.verdicts == ["pass", "key-unknown", "pass"])
-        #expect(await bench.counts == [2, 2])
+        await expectEqual(bench.verdicts, ["pass", "key-unknown", "pass"])
+        await expectEqual(bench.counts, [2, 2])
     }
 
     @Test func `a plan that is outdated is mended by one request without proof`() async throws {
@@ -67,7 +68,7 @@ import Testing
         let second = try await bench.session.data(for: Bench.request("/a")).1
         #expect((first.statusCode, first.attempts, second.attempts) == (200, 3, 1))
         let expected = ["signature-mismatch", "assertion-missing", "pass", "pass"]
-        #expect(await bench.verdicts == expected)
+        await expectEqual(bench.verdicts, expected)
     }
 
     @Test(arguments: [SigningForm.content, .challenge])
@@ -77,14 +78,14 @@ import Testing
         await bench.gateway.change { $0.requirement = requirement }
         var request = try Bench.request("/a", "POST")
         request.httpBody = Data("{\"a\":1}".utf8)
-        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        try await expectEqual(bench.session.data(for: request).1.statusCode, 200)
     }
 
     @Test func `a route that asks for nothing costs nothing`() async throws {
         let bench = try Bench { $0.defaultRequirement = nil }
         let answer = try await bench.session.data(for: Bench.request("/free")).1
-        #expect(answer.proof == .none(.routeUnknown))
-        #expect(await bench.counts == [0, 0])
+        expectEqual(answer.proof, .none(.routeUnknown))
+        await expectEqual(bench.counts, [0, 0])
     }
 
     @Test func `a device that can't attest says so and is served where the rule observes`()
@@ -93,11 +94,11 @@ import Testing
         let bench = try Bench(isSupported: false)
         await bench.gateway.change { $0.enforces = false }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect(answer.proof == .none(.unsupported))
-        #expect(answer.statusCode == 200)
+        expectEqual(answer.proof, .none(.unsupported))
+        expectEqual(answer.statusCode, 200)
         let sent = await bench.gateway.seen[0].request
-        #expect(sent.value(forHTTPHeaderField: "App-Attest-Unsupported") == "1")
-        #expect(sent.value(forHTTPHeaderField: "App-Attest-Challenge") == nil)
+        expectEqual(sent.value(forHTTPHeaderField: "App-Attest-Unsupported"), "1")
+        expectEqual(sent.value(forHTTPHeaderField: "App-Attest-Challenge"), nil)
     }
 
     @Test func `a service that fails to sign is asked twice, then the request says so`()
@@ -109,9 +110,9 @@ import Testing
         await bench.service.fail(asserting: [.invalidInput, .invalidInput, .unknownSystemFailure])
         let second = try await bench.session.data(for: Bench.request("/a")).1
         let third = try await bench.session.data(for: Bench.request("/a")).1
-        #expect(second.proof == .none(.serviceFailed(.invalidInput)))
+        expectEqual(second.proof, .none(.serviceFailed(.invalidInput)))
         #expect(third.proof.keyID != nil)
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `a key that the service signs nothing with is replaced after three requests, once`()
@@ -126,15 +127,15 @@ import Testing
             await bench.service.fail(asserting: errors)
             for _ in 0..<requests {
                 let answer = try await bench.session.data(for: Bench.request("/a")).1
-                #expect(answer.proof.keyID == nil)
+                expectEqual(answer.proof.keyID, nil)
             }
         }
         try await fail(2)
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.counts, [1, 1])
         try await fail(1)
         // The next one enrols another key, and that is all for the day.
         try await fail(5)
-        #expect(await bench.counts == [2, 2])
+        await expectEqual(bench.counts, [2, 2])
     }
 
     @Test func `a key does not inherit what the service refused another one`() async throws {
@@ -153,7 +154,7 @@ import Testing
         try await refuse(1)
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect(answer.proof == .assertion(keyID: await bench.service.keysMade[1]))
-        #expect(await bench.counts == [2, 2])
+        await expectEqual(bench.counts, [2, 2])
     }
 
     @Test func `a service that never signs keeps a request for a limited time`() async throws {
@@ -174,7 +175,7 @@ import Testing
         async let answer = session.data(for: Bench.request("/a"))
         await service.isAsked()
         clock.advance(by: 11)
-        #expect(try await answer.1.proof == .none(.serviceFailed(.serverUnavailable)))
+        try await expectEqual(answer.1.proof, .none(.serviceFailed(.serverUnavailable)))
     }
 
     // MARK: Who is believed
@@ -185,10 +186,10 @@ import Testing
             $0.origins["/login"] = FakeGateway.problem(401, "key-unknown", next: "enrol")
         }
         let answer = try await bench.session.data(for: Bench.request("/login")).1
-        #expect(answer.statusCode == 401)
-        #expect(answer.refusal == nil)
-        #expect(answer.attempts == 1)
-        #expect(await bench.counts == [1, 1])
+        expectEqual(answer.statusCode, 401)
+        expectEqual(answer.refusal, nil)
+        expectEqual(answer.attempts, 1)
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `another origin gets no proof and is not believed`() async throws {
@@ -202,8 +203,8 @@ import Testing
         _ = try await bench.session.data(for: Bench.request("/a"))
         let url = try Bench.url("https://evil.example/x")
         let answer = try await bench.session.data(for: URLRequest(url: url)).1
-        #expect(answer.proof == .none(.otherOrigin))
-        #expect(await bench.counts == [1, 1])
+        expectEqual(answer.proof, .none(.otherOrigin))
+        await expectEqual(bench.counts, [1, 1])
         let sent = try #require(await bench.gateway.seen.last).request
         #expect(sent.allHTTPHeaderFields?.keys.contains { $0.hasPrefix("App-Attest") } != true)
     }
@@ -220,13 +221,13 @@ import Testing
         }
         var request = try Bench.request("/old", "POST")
         request.httpBody = Data("content".utf8)
-        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        try await expectEqual(bench.session.data(for: request).1.statusCode, 200)
         request.url = try Bench.url(FakeGateway.origin + "/see")
-        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        try await expectEqual(bench.session.data(for: request).1.statusCode, 200)
         let seen = await bench.gateway.seen
-        #expect(seen.map(\.verdict) == ["pass", "pass", "pass", "pass"])
-        #expect(seen.map(\.request.httpMethod) == ["POST", "POST", "POST", "GET"])
-        #expect(seen.map(\.content.count) == [7, 7, 7, 0])
+        expectEqual(seen.map(\.verdict), ["pass", "pass", "pass", "pass"])
+        expectEqual(seen.map(\.request.httpMethod), ["POST", "POST", "POST", "GET"])
+        expectEqual(seen.map(\.content.count), [7, 7, 7, 0])
     }
 
     @Test func `a redirect that comes with advice teaches its route`() async throws {
@@ -235,10 +236,10 @@ import Testing
             $0.enforces = false
             $0.origins["/see"] = FakeGateway.Reply(status: 303, fields: ["Location": "/other"])
         }
-        #expect(await bench.session.prewarm() == nil)
+        await expectEqual(bench.session.prewarm(), nil)
         for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/see", "POST")) }
         let missing = "assertion-missing"
-        #expect(await bench.verdicts == [missing, missing, "pass", "pass"])
+        await expectEqual(bench.verdicts, [missing, missing, "pass", "pass"])
     }
 
     @Test func `a redirect elsewhere carries no proof and no credentials`() async throws {
@@ -252,9 +253,9 @@ import Testing
         request.setValue("left", forHTTPHeaderField: "App-Attest-Assertion")
         _ = try await bench.session.data(for: request)
         let sent = try #require(await bench.gateway.seen.last).request
-        #expect(sent.url?.host == "cdn.example")
+        expectEqual(sent.url?.host, "cdn.example")
         let names = sent.allHTTPHeaderFields?.keys.sorted() ?? []
-        #expect(names.filter { $0.hasPrefix("App-Attest") || $0 == "Authorization" } == [])
+        expectEqual(names.filter { $0.hasPrefix("App-Attest") || $0 == "Authorization" }, [])
     }
 
     @Test func `a redirect from https to http is the caller's, and a circle ends`() async throws {
@@ -264,10 +265,10 @@ import Testing
             $0.origins["/down"] = FakeGateway.Reply(status: 301, fields: fields)
             $0.origins["/loop"] = FakeGateway.Reply(status: 302, fields: ["Location": "/loop"])
         }
-        #expect(try await bench.session.data(for: Bench.request("/down")).1.statusCode == 301)
+        try await expectEqual(bench.session.data(for: Bench.request("/down")).1.statusCode, 301)
         let circle = try await bench.session.data(for: Bench.request("/loop")).1
-        #expect(circle.statusCode == 302)
-        #expect(circle.attempts == 11)
+        expectEqual(circle.statusCode, 302)
+        expectEqual(circle.attempts, 11)
     }
 
     // MARK: Content and fields
@@ -286,7 +287,7 @@ import Testing
         _ = try await bench.session.data(for: request)
         _ = try await bench.session.upload(for: Bench.request("/a", "PUT"), fromFile: file)
         let seen = await bench.gateway.seen
-        #expect(seen.map(\.verdict) == ["pass", "pass", "pass"])
+        expectEqual(seen.map(\.verdict), ["pass", "pass", "pass"])
         #expect(seen.allSatisfy { $0.content == content })
     }
 
@@ -300,10 +301,10 @@ import Testing
         await bench.gateway.change { $0.requirement = requirement }
         var request = try Bench.request("/a", "POST")
         request.httpBody = Data("a=1".utf8)
-        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        try await expectEqual(bench.session.data(for: request).1.statusCode, 200)
         let sent = await bench.gateway.seen[0].request
         let type = sent.value(forHTTPHeaderField: "Content-Type")
-        #expect(type == "application/x-www-form-urlencoded")
+        expectEqual(type, "application/x-www-form-urlencoded")
         #expect(sent.value(forHTTPHeaderField: "Accept-Language") != nil)
     }
 
@@ -312,9 +313,9 @@ import Testing
         var request = try Bench.request("/a")
         request.setValue("old", forHTTPHeaderField: "App-Attest-Assertion")
         request.setValue("old", forHTTPHeaderField: "App-Attest-Session")
-        #expect(try await bench.session.data(for: request).1.statusCode == 200)
+        try await expectEqual(bench.session.data(for: request).1.statusCode, 200)
         let sent = await bench.gateway.seen[0].request
-        #expect(sent.value(forHTTPHeaderField: "App-Attest-Session") == nil)
+        expectEqual(sent.value(forHTTPHeaderField: "App-Attest-Session"), nil)
     }
 
     // MARK: Challenges and sessions
@@ -324,8 +325,8 @@ import Testing
         _ = await bench.session.prewarm()
         await bench.gateway.restart()
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect(answer.attempts == 2)
-        #expect(await bench.verdicts == ["challenge-unknown", "pass"])
+        expectEqual(answer.attempts, 2)
+        await expectEqual(bench.verdicts, ["challenge-unknown", "pass"])
     }
 
     @Test func `requests go by a session where the route accepts it, opened once`() async throws {
@@ -338,15 +339,15 @@ import Testing
                 group.addTask { try await session.data(for: Bench.request("/\(number)")).1 }
             }
             for try await answer in group {
-                #expect(answer.statusCode == 200)
+                expectEqual(answer.statusCode, 200)
                 guard case .session = answer.proof else {
                     Issue.record("\(answer.proof)")
                     continue
                 }
             }
         }
-        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 1)
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.gateway.calls.filter { $0 == "sessions" }.count, 1)
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `a session that is unknown after a restart is opened anew`() async throws {
@@ -359,7 +360,7 @@ import Testing
         let third = try await bench.session.data(for: Bench.request("/a")).1
         #expect((second.statusCode, third.statusCode, third.attempts) == (200, 200, 1))
         #expect(second.attempts <= 3)
-        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 2)
+        await expectEqual(bench.gateway.calls.filter { $0 == "sessions" }.count, 2)
     }
 
     @Test func `a session that an observing rule does not know is opened again`() async throws {
@@ -372,8 +373,8 @@ import Testing
         _ = try await bench.session.data(for: Bench.request("/a"))
         await bench.gateway.restart()
         for _ in 0..<3 { _ = try await bench.session.data(for: Bench.request("/a")) }
-        #expect(await bench.verdicts == ["pass", "session-unknown", "pass", "pass"])
-        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 2)
+        await expectEqual(bench.verdicts, ["pass", "session-unknown", "pass", "pass"])
+        await expectEqual(bench.gateway.calls.filter { $0 == "sessions" }.count, 2)
     }
 
     @Test func `a refused opening of a session is signed again with the challenge that came`()
@@ -387,10 +388,10 @@ import Testing
             $0.troubles["sessions"] = [.init(status: 401, fields: ["WWW-Authenticate": field])]
         }
         _ = try await bench.session.data(for: Bench.request("/a"))
-        #expect(await bench.verdicts == ["pass"])
+        await expectEqual(bench.verdicts, ["pass"])
         // One to enrol, one for four that sign.
         let calls = await bench.gateway.calls
-        #expect(calls == ["challenges", "keys", "challenges", "sessions", "sessions"])
+        expectEqual(calls, ["challenges", "keys", "challenges", "sessions", "sessions"])
     }
 
     @Test func `a gateway without sessions is asked for one once`() async throws {
@@ -404,7 +405,7 @@ import Testing
             let answer = try await bench.session.data(for: Bench.request("/a")).1
             #expect(answer.proof.keyID != nil)
         }
-        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 1)
+        await expectEqual(bench.gateway.calls.filter { $0 == "sessions" }.count, 1)
     }
 
     // MARK: Signing for others
@@ -416,7 +417,7 @@ import Testing
         var request = try Bench.request("/a", "POST")
         request.httpBody = Data("content".utf8)
         let signed = try await bench.session.sign(request)
-        #expect(signed.request.httpBody == Data("content".utf8))
+        expectEqual(signed.request.httpBody, Data("content".utf8))
         #expect(signed.proof.keyID != nil)
         // The system sends it twice: the second time its proof is spent.
         var statuses: [Int] = []
@@ -426,12 +427,12 @@ import Testing
             last = try await bench.gateway.send(signed.request, content: body).response
             statuses.append(last?.statusCode ?? 0)
         }
-        #expect(statuses == [200, 401])
+        expectEqual(statuses, [200, 401])
         let response = try #require(last)
         let again = try #require(try await bench.session.signAgain(signed, after: response))
         let body = RequestContent.data(again.request.httpBody ?? Data())
         let good = try await bench.gateway.send(again.request, content: body).response
-        #expect(good.statusCode == 200)
+        expectEqual(good.statusCode, 200)
         #expect(try await bench.session.signAgain(again, after: good) == nil)
     }
 
@@ -450,7 +451,7 @@ import Testing
         let streamed = try await bench.session.sign(request)
         #expect(streamed.request.httpBodyStream != nil)
         _ = try await bench.gateway.send(streamed.request, content: .data(content))
-        #expect(await bench.verdicts == ["pass", "pass"])
+        await expectEqual(bench.verdicts, ["pass", "pass"])
     }
 
     @Test func `what happens is told to all who listen, and a closed session proves nothing`()
@@ -466,12 +467,12 @@ import Testing
             .enrolled(keyID: keyID),
         ]
         for stream in [one, other] {
-            #expect(await stream.reduce(into: []) { $0.append($1) } == expected)
+            await expectEqual(stream.reduce(into: []) { $0.append($1) }, expected)
         }
         // A stream that is asked for later ends at once.
-        #expect(await bench.session.events.reduce(into: []) { $0.append($1) } == [])
+        await expectEqual(bench.session.events.reduce(into: []) { $0.append($1) }, [])
         let answer = try await bench.session.data(for: Bench.request("/a")).1
-        #expect(answer.proof == .none(.closed))
+        expectEqual(answer.proof, .none(.closed))
         // To sign again would not help.
         #expect((answer.statusCode, answer.attempts) == (401, 1))
     }
@@ -501,20 +502,20 @@ import Testing
         }
         let keyID = try await bench.session.data(for: Bench.request("/a")).1.proof.keyID
         #expect(keyID != nil)
-        #expect(
-            try await bench.session.data(for: Bench.request("/a")).1.proof
-                == .session(keyID: keyID ?? "")
+        try await expectEqual(
+            bench.session.data(for: Bench.request("/a")).1.proof,
+            .session(keyID: keyID ?? "")
         )
         await bench.session.close()
         let calls = await bench.gateway.calls.count
         for _ in 0..<2 {
             let answer = try await bench.session.data(for: Bench.request("/a")).1
-            #expect(answer.proof == .none(.closed))
+            expectEqual(answer.proof, .none(.closed))
         }
-        #expect(await bench.gateway.calls.count == calls)
+        await expectEqual(bench.gateway.calls.count, calls)
         let last = try #require(await bench.gateway.seen.last).request
-        #expect(last.value(forHTTPHeaderField: "App-Attest-Session") == nil)
-        #expect(last.value(forHTTPHeaderField: "App-Attest-Assertion") == nil)
+        expectEqual(last.value(forHTTPHeaderField: "App-Attest-Session"), nil)
+        expectEqual(last.value(forHTTPHeaderField: "App-Attest-Assertion"), nil)
     }
 }
 
@@ -568,11 +569,11 @@ private actor SilentService: AttestationService {
             $0.refusesKeyID = accepts != true
         }
         for _ in 0..<2 { _ = try await bench.session.data(for: Bench.request("/a")) }
-        #expect(await bench.verdicts == ["pass", "pass"])
+        await expectEqual(bench.verdicts, ["pass", "pass"])
         for seen in await bench.gateway.seen {
             let keyID = seen.request.value(forHTTPHeaderField: "App-Attest-Key-Id")
             #expect(seen.request.value(forHTTPHeaderField: "App-Attest-Session") != nil)
-            #expect((keyID != nil) == (accepts == true))
+            expectEqual((keyID != nil), accepts == true)
         }
     }
 
@@ -587,6 +588,6 @@ private actor SilentService: AttestationService {
         }
         let answer = try await bench.session.data(for: Bench.request("/a")).1
         #expect((answer.statusCode, answer.attempts) == (200, 2))
-        #expect(await bench.verdicts == ["assertion-malformed", "pass"])
+        await expectEqual(bench.verdicts, ["assertion-malformed", "pass"])
     }
 }

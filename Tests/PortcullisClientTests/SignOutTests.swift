@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import Testing
 
@@ -28,19 +29,19 @@ import Testing
             #expect(answer.proof == .session(keyID: await bench.service.keysMade[0]))
             await bench.session.signOut()
         }
-        #expect(await bench.gateway.calls.filter { $0 == "sessions" }.count == 5)
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.gateway.calls.filter { $0 == "sessions" }.count, 5)
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `the sixth sign-in of a day is served, with the third key`() async throws {
         let bench = try Bench()
         var forgotten: [Bool] = []
         for _ in 0..<6 {
-            #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
+            try await expectEqual(bench.session.data(for: Bench.request("/a")).1.statusCode, 200)
             forgotten.append(await bench.session.reset())
         }
-        #expect(await bench.counts == [3, 3])
-        #expect(forgotten == [true, true, false, false, false, false])
+        await expectEqual(bench.counts, [3, 3])
+        expectEqual(forgotten, [true, true, false, false, false, false])
         bench.clock.advance(by: 86_401)
         #expect(await bench.session.reset())
     }
@@ -52,8 +53,9 @@ import Testing
         // Also by a process that does not know what the key was enrolled with.
         let next = try Bench.session(bench.service, bench.store, bench.clock, bench.gateway)
         #expect(await next.reset())
-        #expect(
-            EnrolmentRecord(await bench.store.read(), gateway: FakeGateway.endpoints).phase == .none
+        expectEqual(
+            EnrolmentRecord(await bench.store.read(), gateway: FakeGateway.endpoints).phase,
+            .none
         )
     }
 
@@ -82,12 +84,12 @@ import Testing
         await #expect(throws: PortcullisError.keysExhausted) {
             try await bench.session.reset(context: Data("account 4".utf8))
         }
-        #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
-        #expect(await bench.counts == [3, 3])
+        try await expectEqual(bench.session.data(for: Bench.request("/a")).1.statusCode, 200)
+        await expectEqual(bench.counts, [3, 3])
         bench.clock.advance(by: 86_401)
         try await bench.session.reset(context: Data("account 4".utf8))
-        #expect(try await bench.session.data(for: Bench.request("/a")).1.statusCode == 200)
-        #expect(await bench.counts == [4, 4])
+        try await expectEqual(bench.session.data(for: Bench.request("/a")).1.statusCode, 200)
+        await expectEqual(bench.counts, [4, 4])
     }
 
     @Test func `a key of whose context nothing is known is not kept for the next user`() {
@@ -99,9 +101,9 @@ import Testing
         {
             record.hasContext = hasContext
             var machine = EnrolmentMachine(record, limits: PortcullisLimits())
-            #expect(machine.reset(keepsLast: true, now: now) == !isKept)
-            #expect(machine.record.phase == (isKept ? record.phase : .none))
-            #expect(machine.record.attestations == record.attestations)
+            expectEqual(machine.reset(keepsLast: true, now: now), !isKept)
+            expectEqual(machine.record.phase, isKept ? record.phase : .none)
+            expectEqual(machine.record.attestations, record.attestations)
         }
     }
 
@@ -116,10 +118,10 @@ import Testing
         await bench.session.signOut()
         let proof = try await bench.session.data(for: Bench.request("/a")).1.proof
         let keys = await bench.service.keysMade
-        #expect(keys.count == 2)
+        expectEqual(keys.count, 2)
         #expect(proof == .assertion(keyID: try #require(keys.last)))
         let record = EnrolmentRecord(await bench.store.read(), gateway: FakeGateway.endpoints)
-        #expect(record.hasContext == false)
+        expectEqual(record.hasContext, false)
     }
 
     @Test func `a sign-out whose store failed still ends an enrolment with a context`() async throws
@@ -138,7 +140,7 @@ import Testing
         await session.signOut()
         let proof = try await session.data(for: Bench.request("/a")).1.proof
         let keys = await service.keysMade
-        #expect(keys.count == 2)
+        expectEqual(keys.count, 2)
         #expect(proof == .assertion(keyID: try #require(keys.last)))
     }
 }

@@ -1,4 +1,5 @@
 import ClientKit
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -35,7 +36,7 @@ import Testing
         let bench = try Bench()
         let signed = try await bench.session.sign(Bench.request("/a"))
         #expect(signed.proof == .assertion(keyID: await bench.service.keysMade[0]))
-        #expect(await bench.counts == [1, 1])
+        await expectEqual(bench.counts, [1, 1])
         #expect(await bench.gateway.seen.isEmpty)
     }
 
@@ -48,26 +49,26 @@ import Testing
         let session = try Bench.session(service, store, clock, FakeGateway()) {
             $0.limits.enrolmentWait = .zero
         }
-        #expect(try await session.sign(Bench.request("/a")).proof == .none(.enrolling))
+        try await expectEqual(session.sign(Bench.request("/a")).proof, .none(.enrolling))
         await latch.awaitArrivals(1)
         latch.open()
         let isProven = try await eventually {
             try await session.sign(Bench.request("/a")).proof.keyID != nil
         }
         #expect(isProven)
-        #expect(service.counts.attestationsRequested == 1)
+        expectEqual(service.counts.attestationsRequested, 1)
     }
 
     @Test func `signing for an unknown route begins no enrolment, and says so`() async throws {
         let bench = try Bench { $0.defaultRequirement = nil }
         let first = try await bench.session.sign(Bench.request("/a"))
-        #expect(first.proof == .none(.routeUnknown))
-        #expect(await bench.counts == [0, 0])
-        #expect(await bench.session.prewarm() == nil)
-        #expect(await bench.counts == [1, 1])
+        expectEqual(first.proof, .none(.routeUnknown))
+        await expectEqual(bench.counts, [0, 0])
+        await expectEqual(bench.session.prewarm(), nil)
+        await expectEqual(bench.counts, [1, 1])
         // Nothing is known of the route yet, key or no key.
         let second = try await bench.session.sign(Bench.request("/a"))
-        #expect(second.proof == .none(.routeUnknown))
+        expectEqual(second.proof, .none(.routeUnknown))
         let answer = try await bench.gateway.send(second.request, content: .none)
         await bench.session.learn(from: answer.response, to: second)
         let third = try await bench.session.sign(Bench.request("/a"))
@@ -87,22 +88,22 @@ import Testing
         request.httpBody = Self.content
         let signed = try await bench.session.sign(request)
         let read = try relaunched(signed)
-        #expect(read.request.url == signed.request.url)
-        #expect(read.request.httpMethod == "POST")
-        #expect(read.request.allHTTPHeaderFields == signed.request.allHTTPHeaderFields)
-        #expect(read.request.httpBody == Self.content)
-        #expect(read.request.timeoutInterval == 7)
+        expectEqual(read.request.url, signed.request.url)
+        expectEqual(read.request.httpMethod, "POST")
+        expectEqual(read.request.allHTTPHeaderFields, signed.request.allHTTPHeaderFields)
+        expectEqual(read.request.httpBody, Self.content)
+        expectEqual(read.request.timeoutInterval, 7)
         #expect(!read.request.httpShouldHandleCookies)
         #if !canImport(FoundationNetworking)
             #expect(!read.request.allowsExpensiveNetworkAccess)
             #expect(!read.request.allowsConstrainedNetworkAccess)
         #endif
-        #expect(read.request.cachePolicy == signed.request.cachePolicy)
-        #expect(read.proof == signed.proof)
+        expectEqual(read.request.cachePolicy, signed.request.cachePolicy)
+        expectEqual(read.proof, signed.proof)
         #expect(read.proof.keyID != nil)
-        #expect(read.deviceToken == signed.deviceToken)
+        expectEqual(read.deviceToken, signed.deviceToken)
         let answer = try await bench.gateway.send(read.request, content: .data(Self.content))
-        #expect(answer.response.statusCode == 200)
+        expectEqual(answer.response.statusCode, 200)
     }
 
     @Test func `a background upload is signed again after a relaunch, until its tries are over`()
@@ -118,16 +119,16 @@ import Testing
             // The system sends it twice: the second time its proof is spent.
             _ = try await bench.gateway.send(signed.request, content: .file(file))
             let refused = try await bench.gateway.send(signed.request, content: .file(file))
-            #expect(refused.response.statusCode == 401)
+            expectEqual(refused.response.statusCode, 401)
             let next = try await nextSession(bench)
                 .signAgain(relaunched(signed), after: refused.response)
             guard let next else { break }
-            #expect(next.proof.keyID == signed.proof.keyID)
+            expectEqual(next.proof.keyID, signed.proof.keyID)
             signed = next
             tries += 1
         }
-        #expect(tries == PortcullisLimits().maximumAttempts)
-        #expect(await bench.counts == [1, 1])
+        expectEqual(tries, PortcullisLimits().maximumAttempts)
+        await expectEqual(bench.counts, [1, 1])
     }
 
     @Test func `a file that was changed before the relaunch is not signed again`() async throws {
@@ -150,7 +151,7 @@ import Testing
         var request = try Bench.request("/a")
         request.url = try Bench.url(FakeGateway.origin.replacing("http", with: "ws") + "/a")
         let read = try relaunched(try await bench.session.sign(request))
-        #expect(read.request.url?.scheme == "wss")
+        expectEqual(read.request.url?.scheme, "wss")
     }
 
     @Test func `a stream ends with its process, and other versions are refused`() async throws {

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import RequestBinding
 import Testing
@@ -54,48 +55,48 @@ import Testing
         ("POST", "https://[::1]/raw", "raw"),
     ])
     func `the first rule that matches counts`(method: String, url: String, rule: String) throws {
-        #expect(try name(method, url) == rule)
+        try expectEqual(name(method, url), rule)
     }
 
     @Test func `what a rule asks is read`() throws {
         let orders = try #require(URL(string: "https://api.example.com/v1/orders"))
         let chat = try #require(URL(string: "https://api.example.com/chat"))
         let raw = try #require(URL(string: "https://api.example.com/raw"))
-        #expect(
-            plan.answer(method: "POST", url: orders)
-                == .rule(
-                    "orders",
-                    SigningRequirement(
-                        form: .lines(.all, headers: ["idempotency-key"]),
-                        counter: .strict
-                    )
+        expectEqual(
+            plan.answer(method: "POST", url: orders),
+            .rule(
+                "orders",
+                SigningRequirement(
+                    form: .lines(.all, headers: ["idempotency-key"]),
+                    counter: .strict
                 )
+            )
         )
-        #expect(
-            plan.answer(method: "GET", url: chat)
-                == .rule(
-                    "chat",
-                    SigningRequirement(
-                        form: .lines([.method, .target, .body], headers: []),
-                        challenge: .none,
-                        needsContentDigest: true,
-                        counter: .window(64),
-                        accepts: [.assertion, .session],
-                        needsDeviceToken: true,
-                        fields: ProofFields(keyID: "X-Key")
-                    )
+        expectEqual(
+            plan.answer(method: "GET", url: chat),
+            .rule(
+                "chat",
+                SigningRequirement(
+                    form: .lines([.method, .target, .body], headers: []),
+                    challenge: .none,
+                    needsContentDigest: true,
+                    counter: .window(64),
+                    accepts: [.assertion, .session],
+                    needsDeviceToken: true,
+                    fields: ProofFields(keyID: "X-Key")
                 )
+            )
         )
-        #expect(
-            plan.answer(method: "POST", url: raw)
-                == .rule(
-                    "raw",
-                    SigningRequirement(
-                        form: .content,
-                        challengePointer: "/c",
-                        counter: .window(64)
-                    )
+        expectEqual(
+            plan.answer(method: "POST", url: raw),
+            .rule(
+                "raw",
+                SigningRequirement(
+                    form: .content,
+                    challengePointer: "/c",
+                    counter: .window(64)
                 )
+            )
         )
     }
 
@@ -112,7 +113,7 @@ import Testing
             challenge: .none,
             counter: .strict
         )
-        #expect(plan.answer(method: "GET", url: url) == .unmatched(parts))
+        expectEqual(plan.answer(method: "GET", url: url), .unmatched(parts))
     }
 
     @Test(arguments: [

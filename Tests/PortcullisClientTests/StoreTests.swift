@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -22,17 +23,17 @@ import Testing
     @Test func `a store keeps what replaces what it holds, and nothing else`() async throws {
         for store in stores {
             let (a, b) = (Data("a".utf8), Data("b".utf8))
-            #expect(try await store.read() == nil)
-            #expect(try await store.replace(b, with: a) == false)
+            try await expectEqual(store.read(), nil)
+            try await expectEqual(store.replace(b, with: a), false)
             #expect(try await store.replace(nil, with: a))
-            #expect(try await store.replace(nil, with: b) == false)
-            #expect(try await store.replace(b, with: b) == false)
-            #expect(try await store.read() == a)
+            try await expectEqual(store.replace(nil, with: b), false)
+            try await expectEqual(store.replace(b, with: b), false)
+            try await expectEqual(store.read(), a)
             #expect(try await store.replace(a, with: b))
-            #expect(try await store.read() == b)
+            try await expectEqual(store.read(), b)
             #expect(try await store.replace(b, with: nil))
             #expect(try await store.replace(nil, with: nil))
-            #expect(try await store.read() == nil)
+            try await expectEqual(store.read(), nil)
         }
     }
 
@@ -44,7 +45,7 @@ import Testing
                 }
                 return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
             }
-            #expect(wins == 1)
+            expectEqual(wins, 1)
         }
     }
 
@@ -53,7 +54,7 @@ import Testing
     {
         let (one, other) = (FileEnrolmentStore(file: file), FileEnrolmentStore(file: file))
         #expect(try await one.replace(nil, with: Data("a".utf8)))
-        #expect(try await other.read() == Data("a".utf8))
+        try await expectEqual(other.read(), Data("a".utf8))
         let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
         #expect(attributes[.posixPermissions] as? Int == 0o600)
     }
@@ -86,7 +87,7 @@ import Testing
             last = next
             try Task.checkCancellation()
         }
-        #expect(modes.withLock { $0 } == [path: [0o600], path + ".new": [0o600]])
+        expectEqual(modes.withLock { $0 }, [path: [0o600], path + ".new": [0o600]])
     }
 
     @Test func `of many processes that start for the first time all read one mark`() async throws {
@@ -98,8 +99,8 @@ import Testing
                 }
                 return try await group.reduce(into: Set<String>()) { $0.insert($1) }
             }
-            #expect(marks.count == 1)
-            #expect(try await InstallMark(file: file).text() == marks.first)
+            expectEqual(marks.count, 1)
+            try await expectEqual(InstallMark(file: file).text(), marks.first)
         }
     }
 

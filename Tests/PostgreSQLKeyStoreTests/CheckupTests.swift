@@ -1,3 +1,4 @@
+import Expectations
 import KeyStore
 import LoopbackKit
 import Testing
@@ -10,28 +11,28 @@ import Testing
         let settings = try DatabaseServer.shared.get().makeStore()
         let found = try DatabaseCheckup(settings)
         #expect(found.version >= 120_000)
-        #expect(found.tableFault == nil)
-        #expect(found.missingRights == [])
+        expectEqual(found.tableFault, nil)
+        expectEqual(found.missingRights, [])
         #expect(!found.isReadOnly)
-        #expect(found.synchronousCommit == "on")
+        expectEqual(found.synchronousCommit, "on")
         #expect(found.clockAhead < .seconds(5) && found.clockAhead > .seconds(-5))
-        #expect(found.connectionsMax == 200)
-        #expect(found.connections.map { $0 > 0 } == true)
+        expectEqual(found.connectionsMax, 200)
+        expectEqual(found.connections.map { $0 > 0 }, true)
         #expect(found.roundTrip > .zero && found.connectTime > .zero)
     }
 
     @Test func `what is wrong with a database is found`() throws {
         let server = try DatabaseServer.shared.get()
         var settings = try server.makeSchema()
-        #expect(try DatabaseCheckup(settings).tableFault?.next?.contains("migrate") == true)
+        try expectEqual(DatabaseCheckup(settings).tableFault?.next?.contains("migrate"), true)
         settings = try server.makeStore()
         let set = "-c default_transaction_read_only=on -c synchronous_commit=off"
         var other = settings
         other.address = settings.address.replacing("options='", with: "options='\(set) ")
         let found = try DatabaseCheckup(other)
         #expect(found.isReadOnly)
-        #expect(found.synchronousCommit == "off")
-        #expect(found.tableFault == nil)
+        expectEqual(found.synchronousCommit, "off")
+        expectEqual(found.tableFault, nil)
     }
 
     @Test func `rights that a role lacks are named, a few of them`() throws {
@@ -48,7 +49,7 @@ import Testing
         ])
         settings.address = settings.address.replacing("user=portcullis", with: "user=half")
         let found = try DatabaseCheckup(settings)
-        #expect(found.missingRights.count == 8)
+        expectEqual(found.missingRights.count, 8)
         #expect(found.missingRights.contains("DELETE on apps"))
         #expect(!found.missingRights.contains { $0.hasPrefix("SELECT") || $0.hasSuffix(" keys") })
     }
@@ -58,12 +59,12 @@ import Testing
             let words = sql.split(whereSeparator: \.isWhitespace)
             return words.starts(with: ["CREATE", "TABLE"]) ? String(words[2]) : nil
         }
-        #expect(made.sorted() == DatabaseSchema.tables)
+        expectEqual(made.sorted(), DatabaseSchema.tables)
     }
 
     @Test func `a database that is not there says what to do`() throws {
         let settings = PostgreSQLSettings(address: "host=/nowhere")
         let fault = #expect(throws: JournalError.self) { try DatabaseCheckup(settings) }
-        #expect(fault?.next?.contains("pg_isready") == true)
+        expectEqual(fault?.next?.contains("pg_isready"), true)
     }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Dispatch
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -101,12 +102,12 @@ import Tokens
             faults += found
             ending.wait()
             let again = try self.answer(journal, Self.use(key, counter))
-            #expect(again.answer == .refused(.replayed))
+            expectEqual(again.answer, .refused(.replayed))
             faults += again.faults
         }
         #expect(faults > 0)
         let stored = try PostgreSQLKeyArchive(settings).record(key.keyID)
-        #expect(stored?.counters.highest.rawValue == 60)
+        expectEqual(stored?.counters.highest.rawValue, 60)
     }
 
     @Test func `a use whose answer is lost at the commit is unassured, and made only once`() throws
@@ -142,20 +143,20 @@ import Tokens
             throw StoreContract.Unexpected("the database was not asked")
         }
         #expect(throws: JournalError.self) { try table.committer.flush() }
-        #expect(log.decision(of: ticket) == .unassured)
-        #expect(consume() == .decided(.refused(.replayed)))
+        expectEqual(log.decision(of: ticket), .unassured)
+        expectEqual(consume(), .decided(.refused(.replayed)))
         // The transaction was committed, and no gateway uses the counter once more.
         try run("DROP TRIGGER late ON keys")
         let other = try PostgreSQLKeyJournal(settings, clock: { 0 })
-        #expect(try answer(other, Self.use(key, 1)).answer == .refused(.replayed))
-        #expect(try answer(other, Self.use(key, 2)).answer == .used)
+        try expectEqual(answer(other, Self.use(key, 1)).answer, .refused(.replayed))
+        try expectEqual(answer(other, Self.use(key, 2)).answer, .used)
     }
 
     @Test func `a server that stands still is left in time, and its batch is made once at most`()
         throws
     {
         let (journal, key) = try journal("still") { $0.statementTimeout = .seconds(2) }
-        #expect(try answer(journal, Self.use(key, 1)).answer == .used)
+        try expectEqual(answer(journal, Self.use(key, 1)).answer, .used)
         let rows = try #require(
             try link.ask([
                 DatabaseStatement(
@@ -169,12 +170,12 @@ import Tokens
         let fault = #expect(throws: JournalError.self) {
             try journal.commit(Self.use(key, 2))
         }
-        #expect(fault?.reason == .busy)
+        expectEqual(fault?.reason, .busy)
         #expect(ContinuousClock.now - start < .seconds(20))
         for pid in pids { kill(pid, SIGCONT) }
         let answers = try (0..<2).map { _ in try answer(journal, Self.use(key, 2)).answer }
-        #expect(answers[1] == .refused(.replayed))
-        #expect(try answer(journal, Self.use(key, 3)).answer == .used)
+        expectEqual(answers[1], .refused(.replayed))
+        try expectEqual(answer(journal, Self.use(key, 3)).answer, .used)
     }
 
     @Test func `a command may take longer than a use, and writes more keys than one transaction`()
@@ -203,8 +204,11 @@ import Tokens
                 return record
             }
         let outcomes = try archive.store(records)
-        #expect(outcomes.count { if case .inserted = $0 { true } else { false } } == records.count)
-        #expect(try archive.count() == records.count)
+        expectEqual(
+            outcomes.count { if case .inserted = $0 { true } else { false } },
+            records.count
+        )
+        try expectEqual(archive.count(), records.count)
     }
 
     @Test func `a key that a list revokes while a command does is revoked by the command`() throws {
@@ -223,12 +227,12 @@ import Tokens
             """,
             "CREATE TRIGGER list BEFORE UPDATE ON state FOR EACH ROW EXECUTE FUNCTION list()"
         )
-        #expect(try archive.revoke(phone.keyID, ChangeNote(now: 50)) == .revoked)
+        try expectEqual(archive.revoke(phone.keyID, ChangeNote(now: 50)), .revoked)
         try run("DROP TRIGGER list ON state")
         try ListedKeysContract.compare(archive, with: [:])
         let stored = try archive.record(phone.keyID)
-        #expect(stored?.status == .revoked(at: 50))
-        #expect(stored?.chain?.listed == nil)
+        expectEqual(stored?.status, .revoked(at: 50))
+        expectEqual(stored?.chain?.listed, nil)
     }
 
     @Test func `others at the same rows are waited for a bounded number of times`() throws {
@@ -246,14 +250,14 @@ import Tokens
             """,
             "CREATE TRIGGER collide BEFORE UPDATE ON keys FOR EACH ROW EXECUTE FUNCTION collide()"
         )
-        #expect(try journal.commit(Self.use(key, 1)).uses == [.used])
-        #expect(journal.databaseStatistics?.retries.serialization == 3)
+        try expectEqual(journal.commit(Self.use(key, 1)).uses, [.used])
+        expectEqual(journal.databaseStatistics?.retries.serialization, 3)
         try run("ALTER SEQUENCE tries RESTART WITH 1 INCREMENT BY 4")
         let fault = #expect(throws: JournalError.self) { try journal.commit(Self.use(key, 2)) }
-        #expect(fault?.reason == .busy)
-        #expect(journal.databaseStatistics?.retries.serialization == 7)
+        expectEqual(fault?.reason, .busy)
+        expectEqual(journal.databaseStatistics?.retries.serialization, 7)
         try run("DROP TRIGGER collide ON keys")
-        #expect(try journal.commit(Self.use(key, 2)).uses == [.used])
+        try expectEqual(journal.commit(Self.use(key, 2)).uses, [.used])
     }
 
     @Test func `a deadlock with another program is resolved, and the use is made`() throws {
@@ -280,7 +284,7 @@ import Tokens
         try? ask("SELECT id FROM keys WHERE id = \(key.row) FOR UPDATE")
         try ask("ROLLBACK")
         group.wait()
-        #expect(answers.value == [.used, .used])
+        expectEqual(answers.value, [.used, .used])
     }
 
     @Test func `where the role has no connection left, that is told, and later one is found`()
@@ -299,11 +303,11 @@ import Tokens
         let journal = try PostgreSQLKeyJournal(few, clock: { 0 })
         let batch = JournalBatch(enrolments: [.sample(1)])
         let fault = #expect(throws: JournalError.self) { try journal.commit(batch) }
-        #expect(fault?.reason == .unusable)
-        #expect(fault?.detail.contains("too many connections") == true)
+        expectEqual(fault?.reason, .unusable)
+        expectEqual(fault?.detail.contains("too many connections"), true)
         try run("ALTER ROLE \(role) CONNECTION LIMIT 9")
         _ = try answer(journal, batch)
-        #expect(try PostgreSQLKeyArchive(settings).count() == 1)
+        try expectEqual(PostgreSQLKeyArchive(settings).count(), 1)
     }
 
     @Test func `pauses between connections grow, end at 1.6 s and differ`() {

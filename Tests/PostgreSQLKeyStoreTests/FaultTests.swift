@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import KeyStore
 import LoopbackKit
 import TestSupport
@@ -13,11 +14,11 @@ import Testing
         let server = try DatabaseServer.shared.get()
         let settings = try server.makeSchema()
         let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
-        #expect(refusal?.detail.contains("run portcullis store migrate") == true)
+        expectEqual(refusal?.detail.contains("run portcullis store migrate"), true)
         // No outage: a start does not wait for it.
         #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings, canWait: true) }
-        #expect(try DatabaseMigration.run(settings).made == [1, 2, 3, 4, 5, 6])
-        #expect(try DatabaseMigration.run(settings).made == [])
+        try expectEqual(DatabaseMigration.run(settings).made, [1, 2, 3, 4, 5, 6])
+        try expectEqual(DatabaseMigration.run(settings).made, [])
         _ = try PostgreSQLKeyJournal(settings)
     }
 
@@ -33,8 +34,8 @@ import Testing
                     Issue.record("\(error)")
                 }
             }
-            #expect(boxes.compactMap(\.value).count == boxes.count)
-            #expect(boxes.compactMap(\.value).flatMap(\.self).sorted() == [1, 2, 3, 4, 5, 6])
+            expectEqual(boxes.compactMap(\.value).count, boxes.count)
+            expectEqual(boxes.compactMap(\.value).flatMap(\.self).sorted(), [1, 2, 3, 4, 5, 6])
         }
     }
 
@@ -55,14 +56,14 @@ import Testing
         try note(DatabaseSchema.version + 2, DatabaseSchema.version + 1)
         #expect(throws: JournalError.self) { try DatabaseMigration.run(settings) }
         let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
-        #expect(refusal?.detail.contains("install a newer portcullis") == true)
+        expectEqual(refusal?.detail.contains("install a newer portcullis"), true)
     }
 
     @Test func `nobody who listens is told by the time, and without a password`() throws {
         let settings = PostgreSQLSettings(address: "host=/nowhere password=s3cret dbname=x")
         let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
-        #expect(refusal?.reason == .unusable)
-        #expect(refusal?.detail.contains("s3cret") == false)
+        expectEqual(refusal?.reason, .unusable)
+        expectEqual(refusal?.detail.contains("s3cret"), false)
     }
 
     @Test func `a lock that another holds ends in time, and the next commit is good`() throws {
@@ -96,10 +97,10 @@ import Testing
             ])
         }
         let refusal = #expect(throws: JournalError.self) { try journal.commit(use(1)) }
-        #expect(refusal?.reason == .busy)
+        expectEqual(refusal?.reason, .busy)
         _ = try holder.run([DatabaseStatement("ROLLBACK")], until: .now + .seconds(5))
         let answer = try untilItSucceeds { try journal.commit(use(2)).uses.first }
-        #expect(answer == .used)
+        expectEqual(answer, .used)
     }
 
     @Test func `what the database refuses at the very end of a transaction is refused`() throws {
@@ -122,11 +123,11 @@ import Testing
         ])
         let batch = JournalBatch(enrolments: [.sample(1)])
         let refusal = #expect(throws: JournalError.self) { try journal.commit(batch) }
-        #expect(refusal?.reason == .full)
-        #expect(try PostgreSQLKeyArchive(settings).count() == 0)
+        expectEqual(refusal?.reason, .full)
+        try expectEqual(PostgreSQLKeyArchive(settings).count(), 0)
         // The connection is good, and the next transaction goes through.
         _ = try link.ask([DatabaseStatement("DROP TRIGGER late ON keys")])
-        #expect(try journal.commit(batch).enrolments[0]?.isNew == true)
+        try expectEqual(journal.commit(batch).enrolments[0]?.isNew, true)
     }
 
     @Test func `keys expire with their record, or not at all`() throws {
@@ -152,13 +153,13 @@ import Testing
         let archive = try PostgreSQLKeyArchive(settings)
         let note = ChangeNote(now: 9, by: "test", why: "unused")
         #expect(throws: StoreProblem.self) { try archive.expireAll(unusedSince: 6, note) }
-        #expect(try archive.count() == 2)
+        try expectEqual(archive.count(), 2)
         _ = try link.ask([DatabaseStatement("DROP TRIGGER refuse ON key_changes")])
-        #expect(try archive.expireAll(unusedSince: 6, note) == 2)
+        try expectEqual(archive.expireAll(unusedSince: 6, note), 2)
         let changes = try archive.changes(of: nil, limit: 9)
-        #expect(changes == [KeyChange(.expired, nil, keys: 2, note)])
-        #expect(try archive.expireAll(unusedSince: 6, note) == 0)
-        #expect(try archive.changes(of: nil, limit: 9).count == 1)
+        expectEqual(changes, [KeyChange(.expired, nil, keys: 2, note)])
+        try expectEqual(archive.expireAll(unusedSince: 6, note), 0)
+        try expectEqual(archive.changes(of: nil, limit: 9).count, 1)
     }
 
     @Test func `a connection that the server has ended is made anew`() throws {
@@ -186,8 +187,9 @@ import Testing
             )
         ])
         _ = try untilItSucceeds { try journal.commit(batch) }
-        #expect(
-            try PostgreSQLKeyArchive(settings).record(key.keyID)?.counters.highest.rawValue == 3
+        try expectEqual(
+            PostgreSQLKeyArchive(settings).record(key.keyID)?.counters.highest.rawValue,
+            3
         )
     }
 
@@ -199,9 +201,9 @@ import Testing
         let changed = DispatchSemaphore(value: 0)
         table.watchChanges { changed.signal() }
         let keyID = KeyRecord.sample(1).keyID
-        #expect(try PostgreSQLKeyArchive(settings).revoke(keyID, ChangeNote(now: 1)) == .revoked)
-        #expect(changed.wait(timeout: .now() + 10) == .success)
-        #expect(table.revokedCount == 1)
+        try expectEqual(PostgreSQLKeyArchive(settings).revoke(keyID, ChangeNote(now: 1)), .revoked)
+        expectEqual(changed.wait(timeout: .now() + 10), .success)
+        expectEqual(table.revokedCount, 1)
         try table.close()
     }
 
@@ -216,11 +218,9 @@ import Testing
         _ = try journal.commit(JournalBatch(enrolments: [.sample(1), .sample(2)]))
         let table = try KeyTable(journal: journal)
         let archive = try PostgreSQLKeyArchive(settings)
-        #expect(
-            try archive.revoke(KeyRecord.sample(1).keyID, ChangeNote(now: 1)) == .revoked
-        )
-        #expect(table.refresh() == nil)
-        #expect(table.revokedCount == 1)
+        try expectEqual(archive.revoke(KeyRecord.sample(1).keyID, ChangeNote(now: 1)), .revoked)
+        expectEqual(table.refresh(), nil)
+        expectEqual(table.revokedCount, 1)
         return (table, archive)
     }
 
@@ -238,9 +238,7 @@ import Testing
         try lose(settings)
         // It sees that something is lost, whatever it says of it.
         _ = table.refresh()
-        #expect(
-            try archive.revoke(KeyRecord.sample(2).keyID, ChangeNote(now: 2)) == .revoked
-        )
+        try expectEqual(archive.revoke(KeyRecord.sample(2).keyID, ChangeNote(now: 2)), .revoked)
         #expect(eventually { table.refresh() == nil && table.revokedCount == 2 })
         try table.close()
     }
@@ -255,13 +253,11 @@ import Testing
         // The follower may have read first, and tell later.
         #expect(eventually { told.value != nil })
         let fault = try #require(told.value)
-        #expect(fault.reason == .replaced)
-        #expect(fault.next?.contains("portcullis keys history") == true)
+        expectEqual(fault.reason, .replaced)
+        expectEqual(fault.next?.contains("portcullis keys history"), true)
         // What is known here stays.
-        #expect(table.revokedCount == 1)
-        #expect(
-            try archive.revoke(KeyRecord.sample(2).keyID, ChangeNote(now: 2)) == .revoked
-        )
+        expectEqual(table.revokedCount, 1)
+        try expectEqual(archive.revoke(KeyRecord.sample(2).keyID, ChangeNote(now: 2)), .revoked)
         #expect(eventually { table.refresh() == nil && table.revokedCount == 2 })
         try table.close()
     }
@@ -275,7 +271,7 @@ import Testing
         ])
         let (table, _) = try table(settings, named: "back")
         try lose(settings)
-        for _ in 0..<3 { #expect(table.refresh()?.reason == .replaced) }
+        for _ in 0..<3 { expectEqual(table.refresh()?.reason, .replaced) }
         #expect(throws: JournalError.self) { try table.close() }
     }
 

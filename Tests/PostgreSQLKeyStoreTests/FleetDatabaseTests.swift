@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import KeyStore
 import LoopbackKit
 import Synchronization
@@ -30,20 +31,20 @@ import Testing
     }
 
     @Test func `an order replaces the one that its writer has read, and no other`() throws {
-        #expect(try database.reading(after: 0).version == 0)
+        try expectEqual(database.reading(after: 0).version, 0)
         let first = change(1)
         #expect(try database.set("a", first, replacing: 0))
         #expect(try !database.set("b", change(1), replacing: 0))
         #expect(try database.set("c", change(2, rule: nil), replacing: 1))
         let reading = try database.reading(after: 1)
         #expect(reading.version == 2 && reading.orders == "c")
-        #expect(reading.changes.map(\.version) == [2])
-        #expect(reading.changes[0].rule == nil)
-        #expect(try database.reading(after: 2).orders == nil)
+        expectEqual(reading.changes.map(\.version), [2])
+        expectEqual(reading.changes[0].rule, nil)
+        try expectEqual(database.reading(after: 2).orders, nil)
         let all = try database.lastChanges(atMost: 9)
-        #expect(all.map(\.version) == [1, 2])
-        #expect(all[0].ticket == first.ticket)
-        #expect(try database.lastChanges(atMost: 1).map(\.version) == [2])
+        expectEqual(all.map(\.version), [1, 2])
+        expectEqual(all[0].ticket, first.ticket)
+        try expectEqual(database.lastChanges(atMost: 1).map(\.version), [2])
     }
 
     @Test func `of writers at the same moment one wins`() throws {
@@ -58,9 +59,9 @@ import Testing
                 )
                 if isSet == true { wins.withLock { $0 += 1 } }
             }
-            #expect(try database.reading(after: 0).version == version + 1)
+            try expectEqual(database.reading(after: 0).version, version + 1)
         }
-        #expect(wins.withLock { $0 } == 20)
+        expectEqual(wins.withLock { $0 }, 20)
     }
 
     @Test func `a gateway reads what the others have counted, and all share one secret`() throws {
@@ -80,15 +81,15 @@ import Testing
         exchange.wantsSecret = true
         exchange.counts = [count(7, [1]), count(8, [1])]
         let first = try database.poll(member(1), after: 0, exchange)
-        #expect(first.secret?.count == 32)
+        expectEqual(first.secret?.count, 32)
         #expect(first.counts.isEmpty)
         exchange.counts = [count(8, [3])]
         _ = try database.poll(member(1), after: 0, exchange)
         exchange.counts = []
         let second = try database.poll(member(2), after: 0, exchange)
-        #expect(second.secret == first.secret)
+        expectEqual(second.secret, first.secret)
         #expect(second.now > 1_700_000_000)
-        #expect(Set(second.counts.map(\.slot)) == [7, 8])
+        expectEqual(Set(second.counts.map(\.slot)), [7, 8])
         let last = try #require(second.counts.first { $0.slot == 8 })
         #expect(last.rule == "orders" && last.passed == [3] && last.refused == [])
         #expect(last.broken == [2] && last.since == 4 && last.span == 300)
@@ -101,7 +102,7 @@ import Testing
         _ = try link.ask([DatabaseStatement("UPDATE guard_counts SET ends_at = 0")])
         _ = try database.poll(member(2), after: 0, exchange)
         let rows = try link.ask([DatabaseStatement("SELECT count(*) FROM guard_counts")])
-        #expect(try rows.first?[0].present(0) == 0)
+        try expectEqual(rows.first?[0].present(0), 0)
     }
 
     @Test func `what gateways take of a limit adds up, and none waits for another`() throws {
@@ -133,7 +134,7 @@ import Testing
         ])
         exchange.uses[0] = FleetUse(limit: 1, subject: -7, micros: 30_000_000)
         let second = try database.poll(member(2), after: 0, exchange)
-        #expect(levels(second)[1] == 30, "a bucket is not more than full")
+        expectEqual(levels(second)[1], 30, "a bucket is not more than full")
 
         // A gateway that stops in the middle of its transaction.
         _ = try link.ask([DatabaseStatement("BEGIN")])
@@ -141,11 +142,11 @@ import Testing
         exchange.uses.append(FleetUse(limit: 2, subject: 5, micros: 9_000_000))
         exchange.readAt = 60
         let third = try database.poll(member(2), after: 0, exchange)
-        #expect(third.unwritten == [exchange.uses[0]])
-        #expect(levels(third) == [1: 30, 2: 10, 3: 10])
+        expectEqual(third.unwritten, [exchange.uses[0]])
+        expectEqual(levels(third), [1: 30, 2: 10, 3: 10])
         _ = try link.ask([DatabaseStatement("COMMIT")])
         exchange.uses = []
-        #expect(levels(try database.poll(member(2), after: 0, exchange)) == [2: 10])
+        expectEqual(levels(try database.poll(member(2), after: 0, exchange)), [2: 10])
     }
 
     @Test func `limits go on where the clock of the next server is behind`() throws {
@@ -163,7 +164,7 @@ import Testing
             let seconds = reading.levels.map { ($0.limit, $0.fullIn / 1_000_000) }
             return Dictionary(uniqueKeysWithValues: seconds)
         }
-        #expect(try levels(3_000_000, 50_000_000_000).count == 2)
+        try expectEqual(levels(3_000_000, 50_000_000_000).count, 2)
         let link = DatabaseLink(settings)
         defer { link.close() }
         // Ten minutes.
@@ -192,16 +193,16 @@ import Testing
         first.rulesDigest = [1, 2]
         _ = try database.poll(first, after: 0)
         let members = try database.poll(second, after: 0).members
-        #expect(members.map(\.name) == ["a", "b"])
+        expectEqual(members.map(\.name), ["a", "b"])
         #expect(members[0].orders == 5 && members[0].rulesDigest == [1, 2])
         #expect(members.allSatisfy { (0...5).contains($0.age) })
         // A process of the same name replaces one that has been silent.
         let next = FleetMember(instance: 3, name: "a", program: "3", startedAt: 10)
-        #expect(try database.poll(next, after: 0).members.count == 3)
+        try expectEqual(database.poll(next, after: 0).members.count, 3)
         let link = DatabaseLink(settings)
         _ = try link.ask([DatabaseStatement("UPDATE gateways SET seen_at = seen_at - 60")])
         link.close()
-        #expect(try database.poll(next, after: 0).members.map(\.instance) == [3, 2])
+        try expectEqual(database.poll(next, after: 0).members.map(\.instance), [3, 2])
     }
 
     @Test func `a question is answered by all that are there, and of others the last word counts`()
@@ -229,21 +230,21 @@ import Testing
         ])
         #expect(try !database.awaits(question, by: 1))
         let answers = try database.answers(to: question, by: 1)
-        #expect(answers.map(\.name) == ["b", "c"])
-        #expect(answers.map(\.bytes) == [[5], [9]])
-        #expect(answers.map(\.isToQuestion) == [true, false])
+        expectEqual(answers.map(\.name), ["b", "c"])
+        expectEqual(answers.map(\.bytes), [[5], [9]])
+        expectEqual(answers.map(\.isToQuestion), [true, false])
         #expect(answers.allSatisfy { (0...5).contains($0.age) && !$0.hasEnded })
         // What has ended is asked nothing, and its last word counts, too.
         try database.end(2)
         let next = try database.ask(.report, by: 1)
         #expect(try !database.awaits(next, by: 1))
-        #expect(try database.answers(to: next, by: 1).map(\.hasEnded) == [true, false])
+        try expectEqual(database.answers(to: next, by: 1).map(\.hasEnded), [true, false])
         #expect(try database.answers(to: next, by: 1).allSatisfy { $0.bytes == nil })
         // A poll that was under way says nothing of an ended process, and its name is free at once.
         _ = try database.poll(member(2, "b"), after: 0)
-        #expect(try database.reading(after: 0).members.map(\.standing) == ["", "ended", ""])
+        try expectEqual(database.reading(after: 0).members.map(\.standing), ["", "ended", ""])
         let members = try database.poll(member(4, "b"), after: 0).members
-        #expect(members.map(\.instance) == [1, 4, 3])
+        expectEqual(members.map(\.instance), [1, 4, 3])
         // What is over goes, also where no operator asks again.
         _ = try link.ask([
             DatabaseStatement("UPDATE fleet_questions SET ends_at = 0"),

@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -73,10 +74,10 @@ import Tokens
                 let use = use(0, counter, .window(8), challenge)
                 return try journals[gateway].commit(JournalBatch(uses: [use])).uses[0]
             }
-            #expect(answers.filter { $0 == .used }.count == 1)
+            expectEqual(answers.filter { $0 == .used }.count, 1)
         }
         let stored = try #require(try PostgreSQLKeyArchive(settings).record(rows[0].keyID))
-        #expect(stored.counters.highest.rawValue == 60)
+        expectEqual(stored.counters.highest.rawValue, 60)
     }
 
     @Test
@@ -112,9 +113,9 @@ import Tokens
             return used
         }
         let all = used.flatMap(\.self)
-        #expect(Set(all.map(\.challenge)).count == all.count)
-        #expect(Set(all.map { "\($0.row) \($0.counter?.rawValue ?? 0)" }).count == all.count)
-        #expect(all.count == challenges.count)
+        expectEqual(Set(all.map(\.challenge)).count, all.count)
+        expectEqual(Set(all.map { "\($0.row) \($0.counter?.rawValue ?? 0)" }).count, all.count)
+        expectEqual(all.count, challenges.count)
     }
 
     @Test func `a window in the database is the window in memory`() throws {
@@ -135,10 +136,10 @@ import Tokens
                 let answer = try journals[0].commit(
                     JournalBatch(uses: [use(key, counter.rawValue, rule)])
                 ).uses[0]
-                #expect(answer == (isFree ? .used : .refused(.replayed)))
+                expectEqual(answer, isFree ? .used : .refused(.replayed))
             }
             let stored = try #require(try PostgreSQLKeyArchive(settings).record(rows[key].keyID))
-            #expect(stored.counters == state)
+            expectEqual(stored.counters, state)
         }
     }
 
@@ -158,7 +159,7 @@ import Tokens
         }
         let archive = try PostgreSQLKeyArchive(settings)
         for key in rows.indices {
-            #expect(try archive.record(rows[key].keyID)?.counters == states[key])
+            try expectEqual(archive.record(rows[key].keyID)?.counters, states[key])
         }
     }
 
@@ -175,37 +176,37 @@ import Tokens
             )
         }
         let note = ChangeNote(now: 9, by: "test", why: "lost")
-        #expect(try answers(1) == [.used])
-        #expect(try archive.revoke(rows[3].keyID, note) == .revoked)
-        #expect(try answers(100) == [.refused(.revoked)])
-        #expect(try archive.revoke(rows[3].keyID, note) == .alreadyRevoked(at: 9))
-        #expect(try archive.restore(rows[3].keyID, note) == .restored)
-        #expect(try answers(200) == [.used])
-        #expect(try archive.delete(rows[3].keyID, note) == .deleted)
-        #expect(try answers(300) == [.refused(.unknown)])
-        #expect(
-            try archive.changes(of: rows[3].keyID, limit: 9).map(\.action)
-                == [.deleted, .restored, .revoked]
+        try expectEqual(answers(1), [.used])
+        try expectEqual(archive.revoke(rows[3].keyID, note), .revoked)
+        try expectEqual(answers(100), [.refused(.revoked)])
+        try expectEqual(archive.revoke(rows[3].keyID, note), .alreadyRevoked(at: 9))
+        try expectEqual(archive.restore(rows[3].keyID, note), .restored)
+        try expectEqual(answers(200), [.used])
+        try expectEqual(archive.delete(rows[3].keyID, note), .deleted)
+        try expectEqual(answers(300), [.refused(.unknown)])
+        try expectEqual(
+            archive.changes(of: rows[3].keyID, limit: 9).map(\.action),
+            [.deleted, .restored, .revoked]
         )
     }
 
     @Test func `of the changes of keys the last ones are kept`() throws {
         let archive = try PostgreSQLKeyArchive(settings)
         let keyID = rows[4].keyID
-        #expect(try archive.revoke(keyID, ChangeNote(now: 8)) == .revoked)
+        try expectEqual(archive.revoke(keyID, ChangeNote(now: 8)), .revoked)
         let link = DatabaseLink(settings)
         defer { link.close() }
         let past = "UPDATE key_changes SET id = id - \(2 * KeyChange.keptMax)"
         _ = try link.ask([DatabaseStatement(past)])
-        #expect(try archive.changes(of: keyID, limit: 9).map(\.action) == [.revoked])
-        #expect(try archive.restore(keyID, ChangeNote(now: 9)) == .restored)
-        #expect(try archive.changes(of: keyID, limit: 9).map(\.action) == [.restored])
+        try expectEqual(archive.changes(of: keyID, limit: 9).map(\.action), [.revoked])
+        try expectEqual(archive.restore(keyID, ChangeNote(now: 9)), .restored)
+        try expectEqual(archive.changes(of: keyID, limit: 9).map(\.action), [.restored])
     }
 
     @Test func `a counter that comes late does not say when a deleted key was used`() throws {
         let archive = try PostgreSQLKeyArchive(settings)
         let keyID = rows[9].keyID
-        #expect(try archive.delete(keyID, ChangeNote(now: 9)) == .deleted)
+        try expectEqual(archive.delete(keyID, ChangeNote(now: 9)), .deleted)
         let change = CounterChange(
             row: rows[9].row,
             counters: CounterState(highest: SignCounter(rawValue: 5)),
@@ -213,9 +214,9 @@ import Tokens
         )
         _ = try journals[0].commit(JournalBatch(changes: [change]))
         let stored = try #require(try archive.record(keyID))
-        #expect(stored.status == .deleted(at: 9))
-        #expect(stored.counters.highest.rawValue == 5)
-        #expect(stored.lastUsedAt == nil)
+        expectEqual(stored.status, .deleted(at: 9))
+        expectEqual(stored.counters.highest.rawValue, 5)
+        expectEqual(stored.lastUsedAt, nil)
     }
 
     @Test func `a key that a standby had not got never uses the one that has its number now`()
@@ -243,9 +244,9 @@ import Tokens
         )
         // Each has its own key id, wherever it stands in the batch.
         let answers = try journals[0].commit(JournalBatch(uses: [use(8, 1), lost, other])).uses
-        #expect(answers == [.used, .refused(.unknown), .used])
+        expectEqual(answers, [.used, .refused(.unknown), .used])
         let stored = try #require(try PostgreSQLKeyArchive(settings).record(rows[7].keyID))
-        #expect(stored.counters.highest.rawValue == 1)
+        expectEqual(stored.counters.highest.rawValue, 1)
     }
 
     /// The next rise of the floor may come at once.
@@ -272,24 +273,24 @@ import Tokens
             try passMinute()
             try PostgreSQLKeyJournal(settings, clock: { second }).settle()
         }
-        #expect(try answer(1) == .used)
+        try expectEqual(answer(1), .used)
         // An hour behind its end the floor is raised, and only the next time is it forgotten.
         try sweep(at: challenge.expiry + 3_599)
         try sweep(at: challenge.expiry + 3_600)
-        #expect(try count() == 1)
-        #expect(try answer(2) == .refused(.challengeSpent))
+        try expectEqual(count(), 1)
+        try expectEqual(answer(2), .refused(.challengeSpent))
         try sweep(at: 0)
-        #expect(try count() == 0)
+        try expectEqual(count(), 0)
         // For this gateway it is good still. So it would be used, if the database believed it.
-        #expect(try answer(2) == .refused(.challengeSpent))
+        try expectEqual(answer(2), .refused(.challengeSpent))
         let record = KeyRecord.sample(99)
         let enrolled = try journals[0].commit(
             JournalBatch(enrolments: [record], challenges: [challenge])
         )
         #expect(enrolled.enrolments.count == 1 && enrolled.enrolments[0] == nil)
-        #expect(try answer(3) == .refused(.challengeSpent))
+        try expectEqual(answer(3), .refused(.challengeSpent))
         let other = use(4, 2, .strict, try Self.challenge(issuer, now: challenge.expiry + 60))
-        #expect(try journals[0].commit(JournalBatch(uses: [other])).uses == [.used])
+        try expectEqual(journals[0].commit(JournalBatch(uses: [other])).uses, [.used])
     }
 
     @Test func `a gateway whose clock is a year ahead has no good challenge refused`() throws {
@@ -300,7 +301,7 @@ import Tokens
         }
         let challenge = try Self.challenge(ChallengeIssuer(), now: real)
         let use = use(5, 1, .strict, challenge)
-        #expect(try journals[0].commit(JournalBatch(uses: [use])).uses == [.used])
+        try expectEqual(journals[0].commit(JournalBatch(uses: [use])).uses, [.used])
     }
 
     @Test func `gateways that start together share one secret, and the next one before its use`()
@@ -310,25 +311,25 @@ import Tokens
             let all = try together { gateway in
                 try journals[gateway].sharedSecrets(now: now, lifetime: 3_600)
             }
-            #expect(Set(all).count == 1)
+            expectEqual(Set(all).count, 1)
             return try #require(all[0])
         }
         let first = try secrets(1_000_000)
-        #expect(first.map(\.number) == [1])
+        expectEqual(first.map(\.number), [1])
         #expect(first[0].usedFrom == 1_000_000 - 3_600 && first[0].goodUntil == .max)
-        #expect(first[0].bytes.count == 32)
-        #expect(try secrets(1_082_799) == first)
+        expectEqual(first[0].bytes.count, 32)
+        try expectEqual(secrets(1_082_799), first)
         let second = try secrets(1_082_800)
-        #expect(second.map(\.number) == [1, 2])
+        expectEqual(second.map(\.number), [1, 2])
         #expect(second[0].bytes == first[0].bytes && second[1].bytes != first[0].bytes)
-        #expect(second[1].usedFrom == 1_082_800 + 60)
-        #expect(second[0].goodUntil == 1_082_860 + 3_600 + 3_600)
-        #expect(try secrets(1_090_059).map(\.number) == [1, 2])
-        #expect(try secrets(1_090_060).map(\.number) == [2])
+        expectEqual(second[1].usedFrom, 1_082_800 + 60)
+        expectEqual(second[0].goodUntil, 1_082_860 + 3_600 + 3_600)
+        try expectEqual(secrets(1_090_059).map(\.number), [1, 2])
+        try expectEqual(secrets(1_090_060).map(\.number), [2])
         // Days of a clock that jumps leave no more than a bounded number of rows.
         for day in Int64(20)..<80 { _ = try secrets(day * 86_500) }
         let select = DatabaseStatement("SELECT count(*) FROM shared_secrets")
-        #expect(try DatabaseLink(settings).ask([select]).first?[0].present(0) == 32)
+        try expectEqual(DatabaseLink(settings).ask([select]).first?[0].present(0), 32)
     }
 
     private static func challenge(

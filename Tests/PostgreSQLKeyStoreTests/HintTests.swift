@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
@@ -51,9 +52,13 @@ import Testing
         ]
         for (address, next) in cases {
             let error = fault(address)
-            #expect(error?.next?.contains(next) == true, "\(address): \(String(describing: error))")
-            #expect(error?.detail.contains("LOCATION") == false)
-            #expect(error?.detail.contains("wrong") == false)
+            expectEqual(
+                error?.next?.contains(next),
+                true,
+                "\(address): \(String(describing: error))"
+            )
+            expectEqual(error?.detail.contains("LOCATION"), false)
+            expectEqual(error?.detail.contains("wrong"), false)
         }
     }
 
@@ -69,20 +74,20 @@ import Testing
                 return error
             }
         }
-        #expect(refusal("SELECT * FROM nothing")?.next?.contains("store migrate") == true)
+        expectEqual(refusal("SELECT * FROM nothing")?.next?.contains("store migrate"), true)
         // Without the schema nothing is there for the role at all.
         _ = refusal("CREATE ROLE reader")
         let blind = refusal("SET LOCAL ROLE reader", "SELECT * FROM receipts")
-        #expect(blind?.next?.contains("GRANT USAGE") == true, "\(String(describing: blind))")
+        expectEqual(blind?.next?.contains("GRANT USAGE"), true, "\(String(describing: blind))")
         let schema = try #require(
             settings.address.split(separator: "search_path=").last?.dropLast()
         )
-        #expect(refusal("GRANT USAGE ON SCHEMA \(schema) TO reader") == nil)
+        expectEqual(refusal("GRANT USAGE ON SCHEMA \(schema) TO reader"), nil)
         let poor = refusal("SET LOCAL ROLE reader", "SELECT * FROM keys")
-        #expect(poor?.next?.contains("GRANT SELECT") == true, "\(String(describing: poor))")
+        expectEqual(poor?.next?.contains("GRANT SELECT"), true, "\(String(describing: poor))")
         // The last one: a connection that takes no writes is left, and none is made for a moment.
         let reading = refusal("SET TRANSACTION READ ONLY", "DELETE FROM keys")
-        #expect(reading?.next?.contains("read-write") == true)
+        expectEqual(reading?.next?.contains("read-write"), true)
         let empty = try server.makeSchema()
         let missing = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(empty) }
         let problem = StoreProblem(try #require(missing), "x")
@@ -127,7 +132,7 @@ import Testing
     ])
     func `words and states have a next step`(message: String, next: String) {
         let error = DatabaseFault.connecting(message).journalError
-        #expect(error.next?.contains(next) == true)
+        expectEqual(error.next?.contains(next), true)
         #expect(!error.detail.contains("LOCATION"))
     }
 
@@ -135,11 +140,12 @@ import Testing
         let silent = DatabaseFault.unreachable("db1 gave no connection in time", state: nil)
         let wrong = DatabaseFault.connecting("FATAL:  28P01: no")
         let error = DatabaseFault.all([silent, silent, wrong]).journalError
-        #expect(error.detail == "db1 gave no connection in time; FATAL:  28P01: no")
-        #expect(error.next?.contains("ALTER ROLE") == true)
-        #expect(
+        expectEqual(error.detail, "db1 gave no connection in time; FATAL:  28P01: no")
+        expectEqual(error.next?.contains("ALTER ROLE"), true)
+        expectEqual(
             DatabaseFault.unreachable("x", state: DatabaseHint.tooOld).journalError.next?
-                .contains("PostgreSQL 12") == true
+                .contains("PostgreSQL 12"),
+            true
         )
     }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import KeyStore
 import LoopbackKit
 import TestSupport
@@ -30,16 +31,16 @@ import Testing
         private func announce() { journals.last?.tell() }
 
         func revoke(_ keyID: KeyID, isRead: Bool) throws {
-            #expect(try archive.revoke(keyID, ChangeNote(now: 1)) == .revoked)
+            try expectEqual(archive.revoke(keyID, ChangeNote(now: 1)), .revoked)
             announce()
         }
 
         func set(_ status: KeyRecord.Status, of keyID: KeyID) throws {
             switch status {
-            case .active: #expect(try archive.restore(keyID, ChangeNote(now: 1)) == .restored)
+            case .active: try expectEqual(archive.restore(keyID, ChangeNote(now: 1)), .restored)
             case .revoked: try revoke(keyID, isRead: true)
             case .deleted(let second):
-                #expect(try archive.delete(keyID, ChangeNote(now: second)) == .deleted)
+                try expectEqual(archive.delete(keyID, ChangeNote(now: second)), .deleted)
             }
             announce()
         }

@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import KeyStore
 import LoopbackKit
 import Synchronization
@@ -34,8 +35,8 @@ import Testing
                 let receipts = try #require(journals[gateway].receiptStore())
                 var due: [DueReceipt] = []
                 try receipts.forEachDue(at: 5) { due.append($0) }
-                #expect(due.count == 20)
-                #expect(due.map(\.dueAt) == due.map(\.dueAt).sorted())
+                expectEqual(due.count, 20)
+                expectEqual(due.map(\.dueAt), due.map(\.dueAt).sorted())
                 for one in due {
                     guard let kept = try receipts.receipt(ofRow: one.row) else { continue }
                     taken.withLock { $0.append(kept) }
@@ -44,14 +45,14 @@ import Testing
                 faults.withLock { $0.append(error) }
             }
         }
-        #expect(faults.withLock { $0.count } == 0)
+        expectEqual(faults.withLock { $0.count }, 0)
         let all = taken.withLock { $0 }
-        #expect(all.count == 20)
-        #expect(Set(all.map(\.keyID)) == Set(keys.map(\.keyID)))
+        expectEqual(all.count, 20)
+        expectEqual(Set(all.map(\.keyID)), Set(keys.map(\.keyID)))
         for kept in all {
-            #expect(kept.receipt == keys.first { $0.keyID == kept.keyID }?.receipt)
+            expectEqual(kept.receipt, keys.first { $0.keyID == kept.keyID }?.receipt)
         }
-        #expect(try journals[0].receiptStore()?.census(at: 5).due == 20)
+        try expectEqual(journals[0].receiptStore()?.census(at: 5).due, 20)
     }
 
     @Test func `a receipt of a gateway that is gone is another's when the lease ends`() throws {
@@ -82,12 +83,12 @@ import Testing
         let change = ReceiptChange(row: key.row, keyID: key.keyID, receipt: [2], state: state)
         _ = try journals[0].commit(JournalBatch(receipts: [change]))
         try #require(journals[0].receiptStore()).announce([key.row])
-        #expect(table.refresh() == nil)
+        expectEqual(table.refresh(), nil)
         guard case .known(let known) = table.find(key.keyID) else {
             Issue.record("the key is missing")
             return
         }
-        #expect(known.risk.metric == 7)
+        expectEqual(known.risk.metric, 7)
         try table.close()
         journals[0].close()
     }
@@ -101,7 +102,7 @@ import Testing
             if has == true { holders.withLock { $0.append(holder) } }
         }
         let first = try #require(holders.withLock { $0.first })
-        #expect(holders.withLock { $0.count } == 1)
+        expectEqual(holders.withLock { $0.count }, 1)
         #expect(try archive.lease("expiry", to: first, seconds: 60))
         #expect(try !archive.lease("expiry", to: 99, seconds: 60))
         #expect(try archive.lease("other", to: 99, seconds: 60))

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Dispatch
+import Expectations
 import Glibc
 import KeyStore
 import LoopbackKit
@@ -25,28 +26,30 @@ import Testing
 
     @Test func `each address of each server is tried by itself`() throws {
         let two = ["db1": ["192.0.2.1", "2001:db8::1"], "db2": ["192.0.2.2"]]
-        #expect(
-            try servers("host=db1,db2 port=5433 target_session_attrs=any", two) == [
+        try expectEqual(
+            servers("host=db1,db2 port=5433 target_session_attrs=any", two),
+            [
                 "host=db1 port=5433 hostaddr=192.0.2.1",
                 "host=db1 port=5433 hostaddr=2001:db8::1",
                 "host=db2 port=5433 hostaddr=192.0.2.2",
             ]
         )
         let write = "target_session_attrs=read-write"
-        #expect(
-            try servers("postgresql://db1:1,db3,db2/x", two) == [
+        try expectEqual(
+            servers("postgresql://db1:1,db3,db2/x", two),
+            [
                 "host=db1 port=1 hostaddr=192.0.2.1 \(write)",
                 "host=db1 port=1 hostaddr=2001:db8::1 \(write)",
                 "host=db2 port=5432 hostaddr=192.0.2.2 \(write)",
             ]
         )
-        #expect(try servers("host=/run") == ["host=/run hostaddr="])
-        #expect(try servers("host=a hostaddr=192.0.2.7") == ["host=a hostaddr=192.0.2.7"])
-        #expect(try servers("service=fleet") == [""])
+        try expectEqual(servers("host=/run"), ["host=/run hostaddr="])
+        try expectEqual(servers("host=a hostaddr=192.0.2.7"), ["host=a hostaddr=192.0.2.7"])
+        try expectEqual(servers("service=fleet"), [""])
         #expect(throws: DatabaseFault.self) { try servers("host=db4") }
         #expect(throws: DatabaseFault.self) { try servers("host='db4") }
         let many = (1...40).map { "10.0.0.\($0)" }
-        #expect(try servers("host=db1", ["db1": many]).count == 16)
+        try expectEqual(servers("host=db1", ["db1": many]).count, 16)
     }
 
     @Test func `a server that accepts and is silent leaves time for the next one`() throws {
@@ -57,9 +60,9 @@ import Testing
             with: "host=127.0.0.1,\(server.folder) port=\(silent.port),5432 sslmode=disable"
         )
         let connection = try DatabaseConnection.open(address, until: .now + .seconds(4))
-        #expect(
-            try connection.run([DatabaseStatement("SELECT 1")], until: .now + .seconds(5)).count
-                == 1
+        try expectEqual(
+            connection.run([DatabaseStatement("SELECT 1")], until: .now + .seconds(5)).count,
+            1
         )
         // All of them silent: no longer than there is time.
         let start = ContinuousClock.now
@@ -70,7 +73,10 @@ import Testing
             )
         }
         #expect(ContinuousClock.now - start < .seconds(10))
-        #expect(fault?.journalError.detail.contains("127.0.0.1 gave no connection in time") == true)
+        expectEqual(
+            fault?.journalError.detail.contains("127.0.0.1 gave no connection in time"),
+            true
+        )
     }
 
     @Test func `of several servers the one that takes writes is used`() throws {
@@ -80,7 +86,7 @@ import Testing
         let fault = #expect(throws: DatabaseFault.self) {
             try DatabaseConnection.open(reading, until: .now + .seconds(5))
         }
-        #expect(fault?.journalError.next?.contains("among them") == true)
+        expectEqual(fault?.journalError.next?.contains("among them"), true)
     }
 
     @Test func `a resolver that hangs keeps nobody longer than there is time`() throws {
@@ -100,8 +106,8 @@ import Testing
                     until: .now + .milliseconds(200)
                 )
             }
-            #expect(fault?.journalError.detail.contains("resolver did not answer") == true)
-            #expect(fault?.journalError.next?.contains("resolv.conf") == true)
+            expectEqual(fault?.journalError.detail.contains("resolver did not answer"), true)
+            expectEqual(fault?.journalError.next?.contains("resolv.conf"), true)
         }
         // A server beside it, which needs no name, is reached.
         let both = server.address(schema: "public").replacing(
@@ -111,10 +117,13 @@ import Testing
         _ = try DatabaseConnection.open(both, names: names, until: .now + .seconds(2))
         #expect(ContinuousClock.now - start < .seconds(8))
         // One look-up, for all who asked.
-        #expect(asked.value.load(ordering: .relaxed) == 1)
+        expectEqual(asked.value.load(ordering: .relaxed), 1)
         // Both the look-up that hangs, and one that is begun when it has ended.
         for _ in 0..<2 { release.signal() }
-        #expect(try names.addresses(of: "db.invalid", until: .now + .seconds(60)) == ["127.0.0.1"])
+        try expectEqual(
+            names.addresses(of: "db.invalid", until: .now + .seconds(60)),
+            ["127.0.0.1"]
+        )
     }
 
     @Test func `names that hang are bounded`() throws {
@@ -131,7 +140,7 @@ import Testing
         let fault = #expect(throws: DatabaseFault.self) {
             try names.addresses(of: "db16", until: .now + .seconds(60))
         }
-        #expect(fault?.journalError.detail.contains("too many") == true)
+        expectEqual(fault?.journalError.detail.contains("too many"), true)
         for _ in 0..<16 { release.signal() }
     }
 
@@ -160,7 +169,7 @@ import Testing
             #expect(own?["a"] != nil, "\(address)")
         } else {
             let meant = libpq?.filter { !$0.value.isEmpty }
-            #expect(own?.filter { !$0.value.isEmpty } == meant, "\(address)")
+            expectEqual(own?.filter { !$0.value.isEmpty }, meant, "\(address)")
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import Proxy
@@ -17,12 +18,12 @@ import Testing
         let kept = AccessLog.pendingMax / line.utf8.count
         #expect(kept < written)
         let first = log.take()
-        #expect(first.dropped == UInt64(written - kept))
-        #expect(first.lines == Array(String(repeating: line, count: kept).utf8))
+        expectEqual(first.dropped, UInt64(written - kept))
+        expectEqual(first.lines, Array(String(repeating: line, count: kept).utf8))
         log.begin()
         log.end()
         let second = log.take()
-        #expect(second.dropped == 0)
-        #expect(second.lines == Array("{}\n".utf8))
+        expectEqual(second.dropped, 0)
+        expectEqual(second.lines, Array("{}\n".utf8))
     }
 }

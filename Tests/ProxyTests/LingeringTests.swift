@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import Proxy
@@ -15,17 +16,17 @@ import Testing
 
     @Test func `each piece may take the silence, all together the total`() {
         let lingering = Self.lingering()
-        #expect(lingering.wait(now: 1_000) == 5_000)
-        #expect(lingering.wait(now: 26_000) == 5_000)
-        #expect(lingering.wait(now: 29_000) == 2_000)
-        #expect(lingering.wait(now: 31_000) == 0)
-        #expect(lingering.wait(now: 40_000) == 0)
+        expectEqual(lingering.wait(now: 1_000), 5_000)
+        expectEqual(lingering.wait(now: 26_000), 5_000)
+        expectEqual(lingering.wait(now: 29_000), 2_000)
+        expectEqual(lingering.wait(now: 31_000), 0)
+        expectEqual(lingering.wait(now: 40_000), 0)
     }
 
     @Test func `bytes are counted up to the limit`() {
         var lingering = Self.lingering()
         let mayGoOn = [60, 40, 1].map { lingering.discard($0) }
-        #expect(mayGoOn == [true, true, false])
+        expectEqual(mayGoOn, [true, true, false])
         var none = Self.lingering(drain: 0)
         let mayBegin = none.discard(1)
         #expect(!mayBegin)

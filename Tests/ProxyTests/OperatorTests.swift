@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Foundation
 import Testing
 
@@ -13,19 +14,19 @@ import Testing
 
     @Test func `metrics come as Prometheus asks for them`() async throws {
         let response = try await Loopback().exchange(get("/metrics"))
-        #expect(response.statuses == [200])
-        #expect(response.field("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
-        #expect(response.field("Cache-Control") == "no-store")
-        #expect(response.field("Date")?.hasSuffix(" GMT") == true)
-        #expect(response.field("Content-Length") == String(response.body.utf8.count))
-        #expect(response.body == AdminSnapshot.sample().metrics)
+        expectEqual(response.statuses, [200])
+        expectEqual(response.field("Content-Type"), "text/plain; version=0.0.4; charset=utf-8")
+        expectEqual(response.field("Cache-Control"), "no-store")
+        expectEqual(response.field("Date")?.hasSuffix(" GMT"), true)
+        expectEqual(response.field("Content-Length"), String(response.body.utf8.count))
+        expectEqual(response.body, AdminSnapshot.sample().metrics)
     }
 
     @Test(arguments: ["/status", "/status?pretty", "http://localhost/status"])
     func `the status comes as JSON`(target: String) async throws {
         let response = try await Loopback().exchange(get(target))
-        #expect(response.statuses == [200])
-        #expect(response.field("Content-Type") == "application/json")
+        expectEqual(response.statuses, [200])
+        expectEqual(response.field("Content-Type"), "application/json")
         let parsed = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
         #expect((parsed as? [String: Any])?["version"] as? String == "1.2.3")
     }
@@ -33,8 +34,8 @@ import Testing
     @Test(arguments: ["/metrics/", "/metric", "/%6detrics", "/METRICS", "/.."])
     func `an unknown page is 404 and lists the pages`(target: String) async throws {
         let response = try await Loopback().exchange(get(target))
-        #expect(response.statuses == [404])
-        #expect(response.field("Content-Type") == "application/problem+json")
+        expectEqual(response.statuses, [404])
+        expectEqual(response.field("Content-Type"), "application/problem+json")
         let parsed = try JSONSerialization.jsonObject(with: Data(response.body.utf8))
         let problem = try #require(parsed as? [String: Any])
         #expect(problem["reason"] as? String == "page-unknown")
@@ -48,14 +49,14 @@ import Testing
     func `another method is 405 with Allow`(method: String) async throws {
         let text = "\(method) /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         let response = try await Loopback().exchange(text)
-        #expect(response.statuses == [405])
-        #expect(response.field("Allow") == "GET, HEAD")
+        expectEqual(response.statuses, [405])
+        expectEqual(response.field("Allow"), "GET, HEAD")
     }
 
     @Test func `pipelined requests are answered one by one, in their order`() async throws {
         let text = get("/healthz", "") + get("/metrics", "") + get("/nothing", "") + get("/readyz")
         let response = try await Loopback().exchange(text + get("/healthz"))
-        #expect(response.statuses == [200, 200, 404, 200])
+        expectEqual(response.statuses, [200, 200, 404, 200])
         #expect(response.text.hasSuffix("\r\n\r\nready\n"))
     }
 
@@ -67,15 +68,15 @@ import Testing
                 client.send("GET /readyz HTTP/1.0\r\n\r\n")
             }
         }
-        #expect(response.statuses == [200, 200])
+        expectEqual(response.statuses, [200, 200])
     }
 
     @Test func `HEAD brings the head that GET would, and no content`() async throws {
         let text = "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         let response = try await Loopback().exchange(text)
-        #expect(response.statuses == [200])
+        expectEqual(response.statuses, [200])
         let count = AdminSnapshot.sample().metrics.utf8.count
-        #expect(response.field("Content-Length") == String(count))
+        expectEqual(response.field("Content-Length"), String(count))
         #expect(response.body.isEmpty)
     }
 
@@ -83,13 +84,13 @@ import Testing
     func `content is refused and ends the connection`(framing: String) async throws {
         let text = get("/metrics", framing + "\r\n") + "5\r\nhello\r\n0\r\n\r\n" + get("/healthz")
         let response = try await Loopback().exchange(text)
-        #expect(response.statuses == [413])
-        #expect(response.field("Connection") == "close")
+        expectEqual(response.statuses, [413])
+        expectEqual(response.field("Connection"), "close")
     }
 
     @Test func `a content length of 0 is no content`() async throws {
         let text = get("/healthz", "Content-Length: 0\r\n") + get("/healthz")
-        #expect(try await Loopback().exchange(text).statuses == [200, 200])
+        try await expectEqual(Loopback().exchange(text).statuses, [200, 200])
     }
 
     @Test(arguments: [
@@ -112,24 +113,24 @@ import Testing
             "two lengths": get("/", "Content-Length: 1\r\nContent-Length: 1\r\n"),
         ]
         let response = try await Loopback().exchange(try #require(heads[what]) + get("/healthz"))
-        #expect(response.statuses == [status])
-        #expect(response.field("Connection") == "close")
-        #expect(response.field("Content-Type") == "application/problem+json")
+        expectEqual(response.statuses, [status])
+        expectEqual(response.field("Connection"), "close")
+        expectEqual(response.field("Content-Type"), "application/problem+json")
     }
 
     @Test func `an HTTP/1.0 client is served, and kept when it asks for that`() async throws {
         let text =
             "GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n"
         let response = try await Loopback().exchange(text)
-        #expect(response.statuses == [200, 200])
-        #expect(response.field("Connection") == "keep-alive")
+        expectEqual(response.statuses, [200, 200])
+        expectEqual(response.field("Connection"), "keep-alive")
     }
 
     @Test func `a client that ended its direction gets its answers`() async throws {
         let response = try await Loopback().exchange(get("/metrics", "")) { _, client in
             client.endsOutput = true
         }
-        #expect(response.statuses == [200])
+        expectEqual(response.statuses, [200])
     }
 
     @Test func `a draining gateway and a degraded store are not ready, yet healthy`() async throws {
@@ -139,7 +140,7 @@ import Testing
         )
         let loopback = Loopback(source: ReadySource(snapshot: snapshot))
         let response = try await loopback.exchange(get("/readyz", "") + get("/healthz"))
-        #expect(response.statuses == [503, 200])
+        expectEqual(response.statuses, [503, 200])
         #expect(response.text.contains(#""reason":"draining""#))
         #expect(response.text.contains(#""store-degraded""#))
     }
@@ -147,29 +148,29 @@ import Testing
     @Test func `a gathering that takes too long is 503, and harms no other request`() async throws {
         let text = get("/metrics", "") + get("/healthz", "") + get("/readyz")
         let response = try await Loopback(source: LateSource()).exchange(text)
-        #expect(response.statuses == [503, 200, 503])
+        expectEqual(response.statuses, [503, 200, 503])
         #expect(response.text.contains(#""reason":"gather-timeout""#))
-        #expect(response.field("Retry-After") == "1")
+        expectEqual(response.field("Retry-After"), "1")
     }
 
     @Test func `an idle connection is closed without a word`() async throws {
         var timeouts = Timeouts.operators
         timeouts.handshake = 1
-        #expect(try await Loopback(timeouts: timeouts).exchange("").text == "")
+        try await expectEqual(Loopback(timeouts: timeouts).exchange("").text, "")
     }
 
     @Test func `a head that does not end in time is 408`() async throws {
         var timeouts = Timeouts.operators
         timeouts.head = 1
         let response = try await Loopback(timeouts: timeouts).exchange("GET /metr")
-        #expect(response.statuses == [408])
-        #expect(response.field("Connection") == "close")
+        expectEqual(response.statuses, [408])
+        expectEqual(response.field("Connection"), "close")
     }
 
     @Test func `one connection too many is closed at once`() async throws {
         var limits = ProxyLimits.operators
         limits.connectionsMax = 0
-        #expect(try await Loopback(limits: limits).exchange(get("/healthz")).text == "")
+        try await expectEqual(Loopback(limits: limits).exchange(get("/healthz")).text, "")
     }
 
     @Test func `a large answer waits for its reader, and comes in full`() async throws {
@@ -180,6 +181,6 @@ import Testing
         let loopback = Loopback(source: ReadySource(snapshot: snapshot))
         let response = try await loopback.exchange(get("/status"))
         #expect(response.body.utf8.count > length)
-        #expect(response.field("Content-Length") == String(response.body.utf8.count))
+        expectEqual(response.field("Content-Length"), String(response.body.utf8.count))
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Services
 import Synchronization
 import Testing
@@ -31,24 +32,24 @@ import Testing
     @Test func `a flood of probes asks the loops once a second`() {
         let (source, clock) = (Source(), Clock())
         let responder = ProbeResponder { clock.now.withLock { $0 } }
-        #expect(Self.answer(responder) == .unready(.gatherTimeout))
+        expectEqual(Self.answer(responder), .unready(.gatherTimeout))
         responder.ask(source)
         let first = Self.answer(responder)
-        for _ in 0..<1_000 { #expect(Self.answer(responder) == first) }
-        #expect(source.asked.withLock { $0 } == 1)
+        for _ in 0..<1_000 { expectEqual(Self.answer(responder), first) }
+        expectEqual(source.asked.withLock { $0 }, 1)
         clock.now.withLock { $0 += ProbeResponder.age - 1 }
         _ = Self.answer(responder)
-        #expect(source.asked.withLock { $0 } == 1)
+        expectEqual(source.asked.withLock { $0 }, 1)
         clock.now.withLock { $0 += 1 }
         _ = Self.answer(responder)
-        #expect(source.asked.withLock { $0 } == 2)
+        expectEqual(source.asked.withLock { $0 }, 2)
     }
 
     @Test func `loops that don't answer in time are asked again, and are not ready`() {
         let source = Source(isThere: false)
         let responder = ProbeResponder { 5 }
         responder.ask(source)
-        for _ in 0..<3 { #expect(Self.answer(responder) == .unready(.gatherTimeout)) }
-        #expect(source.asked.withLock { $0 } == 3)
+        for _ in 0..<3 { expectEqual(Self.answer(responder), .unready(.gatherTimeout)) }
+        expectEqual(source.asked.withLock { $0 }, 3)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 import Verification
 
@@ -10,9 +11,9 @@ import Verification
         let flood = (0..<1_000).map { _ in lines.next(1 << 32, rate, now: 1) }
         #expect(flood.prefix(10).allSatisfy { $0 == 0 })
         #expect(flood.dropFirst(10).allSatisfy { $0 == nil })
-        #expect(lines.next(2 << 32, rate, now: 1) == 0)
-        #expect(lines.next(1 << 32, rate, now: 1_000_000_001) == 990)
-        #expect(lines.take() == 990)
-        #expect(lines.take() == 0)
+        expectEqual(lines.next(2 << 32, rate, now: 1), 0)
+        expectEqual(lines.next(1 << 32, rate, now: 1_000_000_001), 990)
+        expectEqual(lines.take(), 990)
+        expectEqual(lines.take(), 0)
     }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Rules
 import Telemetry
 import Testing
@@ -97,20 +98,20 @@ import Verification
             try sight.see(60..<400, .pass)
             try sight.see(400..<440, .refuse(.signatureMismatch))
         }
-        #expect(here.fall(now: 1000) == nil)
+        expectEqual(here.fall(now: 1000), nil)
         let unsent = there.takeUnsent()
-        #expect(unsent.count == 1)
+        expectEqual(unsent.count, 1)
         #expect(there.takeUnsent().isEmpty)
         there.sendAgain(slot: unsent[0].slot)
-        #expect(there.takeUnsent().count == 1)
+        expectEqual(there.takeUnsent().count, 1)
         // They come again with each reading.
         for _ in 0..<3 { here.add(unsent[0].counts, ofSlot: unsent[0].slot, now: 1000) }
         let found = try #require(here.fall(now: 1000))
         #expect((385...495).contains(found.installs))
         #expect((22...62).contains(found.refused))
-        #expect(here.finding(now: 1000 + 325).installs == 0)
+        expectEqual(here.finding(now: 1000 + 325).installs, 0)
         here.forget()
-        #expect(here.finding(now: 1000).installs == 0)
+        expectEqual(here.finding(now: 1000).installs, 0)
     }
 
     @Test func `a clock that goes back stops no guard, and what is ahead does not count`() throws {
@@ -119,7 +120,7 @@ import Verification
         for (slot, counts) in there.takeUnsent() { here.add(counts, ofSlot: slot, now: 1000) }
         #expect(here.finding(now: 1000).installs > 700)
         // The next database's clock is ten minutes behind. A release goes wrong.
-        #expect(here.finding(now: 400).installs == 0)
+        expectEqual(here.finding(now: 400).installs, 0)
         var sight = try Sight()
         try sight.see(800..<1000, .refuse(.signatureMismatch))
         for entry in sight.counts.take() { there.add(entry, now: 400) }
@@ -129,7 +130,7 @@ import Verification
         // What was written by the clock of before is read again.
         var late = try watch("2%") { try $0.see(0..<400, .pass) }
         for (slot, counts) in late.takeUnsent() { here.add(counts, ofSlot: slot, now: 400) }
-        #expect(here.finding(now: 400) == found)
+        expectEqual(here.finding(now: 400), found)
     }
 
     @Test func `what another try heals counts only where nothing passes`() throws {
@@ -137,8 +138,8 @@ import Verification
             try sight.see(0..<400, .refuse(.challengeExpired))
             try sight.see(0..<400, .pass)
         }
-        #expect(healed.finding(now: 1000).refused == 0)
-        #expect(healed.fall(now: 1000) == nil)
+        expectEqual(healed.finding(now: 1000).refused, 0)
+        expectEqual(healed.fall(now: 1000), nil)
         let stuck = try watch("2%") { sight in
             try sight.see(0..<400, .pass)
             try sight.see(400..<440, .refuse(.challengeUnknown))
@@ -158,8 +159,8 @@ import Verification
                 }
             }
         }
-        #expect(watch.finding(now: 1000).refused == 0)
-        #expect(watch.fall(now: 1000) == nil)
+        expectEqual(watch.finding(now: 1000).refused, 0)
+        expectEqual(watch.fall(now: 1000), nil)
     }
 
     @Test func `one enrolled key counts once, however often it is refused`() throws {
@@ -168,7 +169,7 @@ import Verification
             for _ in 0..<5000 { try sight.see(500..<501, .refuse(.signatureMismatch)) }
         }
         #expect((1...2).contains(watch.finding(now: 1000).refused))
-        #expect(watch.fall(now: 1000) == nil)
+        expectEqual(watch.fall(now: 1000), nil)
     }
 
     @Test(
@@ -185,7 +186,7 @@ import Verification
             try sight.see(200..<400, outcome)
         }
         #expect((180...220).contains(watch.finding(now: 1000).installs))
-        #expect(watch.finding(now: 1000).refused == 0)
+        expectEqual(watch.finding(now: 1000).refused, 0)
     }
 
     @Test func `a refusal that was excused, or of a rule without a guard, is not counted`() throws {
@@ -217,13 +218,13 @@ import Verification
         let few = try watch("2%", minimum: 100) { sight in
             try sight.see(0..<60, .refuse(.versionRefused))
         }
-        #expect(few.fall(now: 1000) == nil)
+        expectEqual(few.fall(now: 1000), nil)
         let handful = try watch("2%", minimum: 10) { sight in
             try sight.see(0..<40, .pass)
             try sight.see(40..<48, .refuse(.versionRefused))
         }
         #expect((6...9).contains(handful.finding(now: 1000).refused))
-        #expect(handful.fall(now: 1000) == nil)
+        expectEqual(handful.fall(now: 1000), nil)
     }
 
     @Test func `a share of refused installs below that of the rule is borne`() throws {
@@ -244,9 +245,9 @@ import Verification
         try sight.see(200..<400, .pass)
         for entry in sight.counts.take() { watch.add(entry, now: 1150) }
         #expect(watch.fall(now: 1270) != nil)
-        #expect(watch.finding(now: 1310).refused == 0)
+        expectEqual(watch.finding(now: 1310).refused, 0)
         #expect((180...220).contains(watch.finding(now: 1310).installs))
-        #expect(watch.finding(now: 1460).installs == 0)
+        expectEqual(watch.finding(now: 1460).installs, 0)
         // The slot of long ago is used anew.
         try sight.see(0..<20, .pass)
         for entry in sight.counts.take() { watch.add(entry, now: 1600) }
@@ -264,7 +265,7 @@ import Verification
         }
         #expect((180...220).contains(watch.finding(now: 1000).installs))
         watch.forget()
-        #expect(watch.finding(now: 1000).installs == 0)
+        expectEqual(watch.finding(now: 1000).installs, 0)
     }
 
     @Test(arguments: [0, -5, 1, .max, .max - 1] as [Int64])

@@ -1,3 +1,4 @@
+import Expectations
 import Services
 import Synchronization
 import Testing
@@ -42,11 +43,11 @@ import Testing
         let stand = Stand()
         defer { stand.letGo() }
         for name in ["one", "two", "three"] { stand.ask(name) }
-        #expect(stand.calls == 1)
+        expectEqual(stand.calls, 1)
         stand.end(0, generation: 1)
-        #expect(stand.calls == 2)
+        expectEqual(stand.calls, 2)
         stand.end(1, generation: 2)
-        #expect(stand.got.withLock { $0 } == ["one": 1, "two": 2, "three": 2])
+        expectEqual(stand.got.withLock { $0 }, ["one": 1, "two": 2, "three": 2])
     }
 
     @Test func `a source that hangs is asked once, and each request is answered in time`() {
@@ -56,8 +57,8 @@ import Testing
         stand.ask("two")
         stand.runOut(0)
         stand.runOut(1)
-        #expect(stand.got.withLock { $0 } == ["one": nil, "two": nil])
-        #expect(stand.calls == 1)
+        expectEqual(stand.got.withLock { $0 }, ["one": nil, "two": nil])
+        expectEqual(stand.calls, 1)
     }
 
     @Test func `a gathering that ends late serves the requests that still wait`() {
@@ -68,9 +69,9 @@ import Testing
         stand.ask("two")
         stand.end(0, generation: 1)
         stand.end(1, generation: 2)
-        #expect(stand.got.withLock { $0 } == ["one": nil, "two": 2])
+        expectEqual(stand.got.withLock { $0 }, ["one": nil, "two": 2])
         // Its time runs out when it has been answered.
         stand.runOut(1)
-        #expect(stand.got.withLock { $0["two"] } == .some(2))
+        expectEqual(stand.got.withLock { $0["two"] }, .some(2))
     }
 }

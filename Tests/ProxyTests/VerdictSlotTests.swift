@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import KeyStore
 import Testing
 import Verification
@@ -25,8 +26,9 @@ import Verification
             platform: platform
         )
         let labels = Dictionary(uniqueKeysWithValues: VerdictSlot.labels(slot))
-        #expect(
-            labels == [
+        expectEqual(
+            labels,
+            [
                 "verdict": "refuse", "reason": "assertion-missing", "enforced": "true",
                 "environment": label, "platform": platform?.rawValue ?? "none",
             ]
@@ -70,9 +72,9 @@ import Verification
                 }
             }
         }
-        #expect(Set(slots).count == slots.count)
+        expectEqual(Set(slots).count, slots.count)
         #expect(slots.allSatisfy { (0..<VerdictSlot.count).contains($0) })
         let labels = slots.map { VerdictSlot.labels($0).map(\.1) }
-        #expect(Set(labels).count == labels.count)
+        expectEqual(Set(labels).count, labels.count)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import RequestBinding
 import Testing
 
@@ -30,16 +31,16 @@ import Testing
 
     @Test(arguments: all)
     func `what client data begins with tells its form`(text: String, expected: ClientDataDomain) {
-        #expect(domain(text) == expected)
+        expectEqual(domain(text), expected)
         // What comes behind the start changes nothing.
         if text.utf8.count >= ClientDataDomain.startCount {
-            #expect(domain(text + "more") == expected)
+            expectEqual(domain(text + "more"), expected)
         }
     }
 
     @Test func `each form has a domain of its own`() {
         let forms: [SigningForm] = [.lines(.all, headers: []), .content, .challenge]
-        #expect(Set(forms.map(\.domain)).count == forms.count)
+        expectEqual(Set(forms.map(\.domain)).count, forms.count)
     }
 
     /// A request in all that rules of the line form may sign.
@@ -100,17 +101,17 @@ import Testing
                 }
             }
         }
-        #expect(count == 16 * 113 * 12)
+        expectEqual(count, 16 * 113 * 12)
         for bytes in seen.keys {
             let start = Array(bytes.prefix(ClientDataDomain.startCount))
-            #expect(ClientDataDomain(of: start.span) == .lines)
+            expectEqual(ClientDataDomain(of: start.span), .lines)
         }
     }
 
     @Test func `a part that reads as absent is told`() {
         for (text, isAbsent) in [("-", true), ("", false), ("--", false), ("G", false)] {
             let bytes = Array(text.utf8)
-            #expect(RequestLines.readsAsAbsent(bytes.span) == isAbsent)
+            expectEqual(RequestLines.readsAsAbsent(bytes.span), isAbsent)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import RequestBinding
 import Testing
 
@@ -6,18 +7,19 @@ import Testing
 
     @Test func `without a context the challenge's text is the client data`() {
         let data = EnrolmentLines.clientData(challenge: "AQEA", contextDigest: nil)
-        #expect(String(decoding: data, as: UTF8.self) == "AQEA")
+        expectEqual(String(decoding: data, as: UTF8.self), "AQEA")
     }
 
     @Test func `with a context there are three lines, each ended by one line feed`() {
         let data = EnrolmentLines.clientData(challenge: "AQEA", contextDigest: digest)
-        #expect(
-            String(decoding: data, as: UTF8.self) == """
-                portcullis-enrolment-v1
-                AQEA
-                sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:
+        expectEqual(
+            String(decoding: data, as: UTF8.self),
+            """
+            portcullis-enrolment-v1
+            AQEA
+            sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:
 
-                """
+            """
         )
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import RequestBinding
 import Testing
 
@@ -19,23 +20,25 @@ import Testing
     }
 
     @Test func `all four parts are written in their order, each ended by one line feed`() {
-        #expect(
-            text(.all) == """
-                portcullis-request-v1
-                POST
-                /v1/orders?dry=1
-                sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:
-                AQEA
+        expectEqual(
+            text(.all),
+            """
+            portcullis-request-v1
+            POST
+            /v1/orders?dry=1
+            sha-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:
+            AQEA
 
-                """
+            """
         )
     }
 
     @Test func `a part that is left out is a hyphen`() {
-        #expect(
-            text([.method, .target]) == "portcullis-request-v1\nPOST\n/v1/orders?dry=1\n-\n-\n"
+        expectEqual(
+            text([.method, .target]),
+            "portcullis-request-v1\nPOST\n/v1/orders?dry=1\n-\n-\n"
         )
-        #expect(text([.challenge]) == "portcullis-request-v1\n-\n-\n-\nAQEA\n")
+        expectEqual(text([.challenge]), "portcullis-request-v1\n-\n-\n-\nAQEA\n")
     }
 
     @Test func `an absent header and an empty one differ`() {
@@ -53,7 +56,7 @@ import Testing
         lines.value(Array("1".utf8).span)
         lines.value(Array("2".utf8).span)
         lines.endHeader()
-        #expect(String(decoding: lines.bytes, as: UTF8.self) == "-\nx-a: 1, 2\n")
+        expectEqual(String(decoding: lines.bytes, as: UTF8.self), "-\nx-a: 1, 2\n")
     }
 
     @Test(arguments: [SignedParts.all, [.method, .body], [.target, .challenge], []])
@@ -69,7 +72,7 @@ import Testing
         lines.resume(behind: before, parts, hasDigest: false)
         lines.digest(digest.span)
         let whole = lines.bytes + behind
-        #expect(String(decoding: whole, as: UTF8.self) == text(parts))
+        expectEqual(String(decoding: whole, as: UTF8.self), text(parts))
     }
 
     @Test func `a line out of turn is a bug of the caller`() async {
@@ -102,6 +105,6 @@ import Testing
         (",", .malformed),
     ])
     func `a field reads as`(text: String, reading: ContentDigest.Reading) {
-        #expect(ContentDigest.read(Array(text.utf8).span) == reading)
+        expectEqual(ContentDigest.read(Array(text.utf8).span), reading)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import RequestBinding
 import Testing
 
@@ -10,8 +11,8 @@ import Testing
     @Test(arguments: [1, 9, 10, 1_000, 9_007_199_254_740_991] as [UInt64])
     func `a number is written and read as its decimal digits`(value: UInt64) throws {
         let number = try #require(SequenceNumber(value))
-        #expect(number.text == "\(value)")
-        #expect(read(number.text) == value)
+        expectEqual(number.text, "\(value)")
+        expectEqual(read(number.text), value)
     }
 
     @Test(arguments: [
@@ -19,19 +20,19 @@ import Testing
         "9007199254740992", "9999999999999999", "10000000000000000", "18446744073709551617",
         String(repeating: "9", count: 1_000),
     ])
-    func `no other text is a number`(text: String) { #expect(read(text) == nil) }
+    func `no other text is a number`(text: String) { expectEqual(read(text), nil) }
 
     @Test func `0 and what is above the greatest number are none`() {
-        #expect(SequenceNumber(0) == nil)
-        #expect(SequenceNumber(1 << 53) == nil)
-        #expect(SequenceNumber(.max) == nil)
+        expectEqual(SequenceNumber(0), nil)
+        expectEqual(SequenceNumber(1 << 53), nil)
+        expectEqual(SequenceNumber(.max), nil)
     }
 
     @Test func `numbers follow each other until the greatest`() {
-        #expect(SequenceNumber.first.rawValue == 1)
-        #expect(SequenceNumber.first.next?.rawValue == 2)
-        #expect(SequenceNumber.max.rawValue == 9_007_199_254_740_991)
-        #expect(SequenceNumber.max.next == nil)
+        expectEqual(SequenceNumber.first.rawValue, 1)
+        expectEqual(SequenceNumber.first.next?.rawValue, 2)
+        expectEqual(SequenceNumber.max.rawValue, 9_007_199_254_740_991)
+        expectEqual(SequenceNumber.max.next, nil)
         #expect(SequenceNumber.first < .max)
     }
 
@@ -46,17 +47,18 @@ import Testing
                 sequence: .max,
                 headers: [("idempotency-key", "7"), ("x-absent", nil)]
             )
-            #expect(
-                String(decoding: lines, as: UTF8.self) == """
-                    portcullis-request-v1
-                    POST
-                    /v1/orders?dry=1
-                    sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:
-                    9007199254740991
-                    idempotency-key: 7
-                    x-absent
+            expectEqual(
+                String(decoding: lines, as: UTF8.self),
+                """
+                portcullis-request-v1
+                POST
+                /v1/orders?dry=1
+                sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:
+                9007199254740991
+                idempotency-key: 7
+                x-absent
 
-                    """
+                """
             )
         }
     }

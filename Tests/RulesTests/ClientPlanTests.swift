@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Foundation
 import HTTPWire
 import RequestBinding
@@ -72,20 +73,20 @@ import Testing
                 Self.rule(0, RouteMatch(path: try PathPattern(one.pattern)))
             ])
             let found = Self.found(set, "GET", "h", one.path)
-            #expect(found == (one.matches ? 0 : 1), "\(one.pattern) \(one.path)")
+            expectEqual(found, one.matches ? 0 : 1, "\(one.pattern) \(one.path)")
         }
         for one in vectors.hosts {
             let pattern = try #require(HostPattern(text: one.pattern))
-            #expect(pattern.text == one.pattern)
+            expectEqual(pattern.text, one.pattern)
             let set = try Self.set([Self.rule(0, RouteMatch(host: pattern))])
             let found = Self.found(set, "GET", one.host, "/")
-            #expect(found == (one.matches ? 0 : 1), "\(one.pattern) \(one.host)")
+            expectEqual(found, one.matches ? 0 : 1, "\(one.pattern) \(one.host)")
         }
         for one in vectors.methods {
             let methods = one.pattern == ["*"] ? nil : one.pattern
             let set = try Self.set([Self.rule(0, RouteMatch(methods: methods))])
             let found = Self.found(set, one.method, "h", "/")
-            #expect(found == (one.matches ? 0 : 1), "\(one.pattern) \(one.method)")
+            expectEqual(found, one.matches ? 0 : 1, "\(one.pattern) \(one.method)")
         }
     }
 
@@ -128,8 +129,9 @@ import Testing
 
     @Test func `an app's matching agrees with the shared vectors`() throws {
         for one in try MatchingVectors.load().paths {
-            #expect(
-                AppMatching.matches(path: one.path, one.pattern) == one.matches,
+            expectEqual(
+                AppMatching.matches(path: one.path, one.pattern),
+                one.matches,
                 "\(one.pattern) \(one.path)"
             )
         }
@@ -171,7 +173,7 @@ import Testing
             let set = try Self.set(rules)
             let plan = try JSONDecoder()
                 .decode(Plan.self, from: Data(ClientPlan(set, endpoints: "/e").json))
-            #expect(plan.rules.map(\.name) == rules.map(\.id))
+            expectEqual(plan.rules.map(\.name), rules.map(\.id))
             for _ in 0..<60 {
                 let method = (methods + ["DELETE"]).randomElement(using: &random) ?? ""
                 let host = (hosts + ["API.example.com:8443"]).randomElement(using: &random) ?? ""
@@ -179,7 +181,7 @@ import Testing
                 let found = try #require(Self.found(set, method, host, path))
                 differing.insert(found)
                 let expected = AppMatching.rule(plan, method, host, path)
-                #expect(found == expected, "\(method) \(host) \(path) \(rules.map(\.match.text))")
+                expectEqual(found, expected, "\(method) \(host) \(path) \(rules.map(\.match.text))")
             }
         }
         #expect(differing.count > 1)
@@ -195,8 +197,8 @@ import Testing
         }
         let plan = ClientPlan(try Self.set(rules, .observe), endpoints: "/e")
         let read = try JSONDecoder().decode(Plan.self, from: Data(plan.json))
-        #expect(read.rules.map(\.device) == [true, true, nil])
-        #expect(read.unmatched.map(\.device) == .some(nil))
+        expectEqual(read.rules.map(\.device), [true, true, nil])
+        expectEqual(read.unmatched.map(\.device), .some(nil))
     }
 
     @Test func `a plan says what is signed and nothing of policy`() throws {
@@ -234,29 +236,30 @@ import Testing
         let plan = ClientPlan(try Self.set(rules, .enforce), endpoints: "/.well-known/app-attest")
         let text = String(decoding: plan.json, as: UTF8.self)
         let compact = text.filter { !$0.isWhitespace }
-        #expect(
-            compact == """
-                {"portcullis_plan":1,"endpoints":"/.well-known/app-attest","rules":[\
-                {"name":"r0","hosts":["api.example.com"],"methods":["POST"],\
-                "paths":["/v1/orders/**"],"sign":["method","target","body","challenge"],\
-                "form":"lines","headers":["idempotency-key"],"challenge":"required",\
-                "digest":"held","counter":8,"accept":["assertion"],"fields":{"key_id":"x-key"}},\
-                {"name":"r1","hosts":["*"],"methods":["GET","HEAD"],"paths":["/**"],"sign":[]},\
-                {"name":"r2","hosts":["*"],"methods":["PUT"],"paths":["/**"],"sign":[]},\
-                {"name":"r3","hosts":["*"],"methods":["PATCH"],"paths":["/**"],\
-                "sign":["content"],"form":"content","headers":[],"challenge":"required",\
-                "challenge_pointer":"/auth/a~1b","digest":"held","counter":64,\
-                "accept":["assertion"]},\
-                {"name":"r4","hosts":["*"],"methods":["LINK"],"paths":["/**"],\
-                "sign":["challenge-text"],"form":"challenge","headers":[],"challenge":"required",\
-                "digest":"none","counter":64,"accept":["assertion"]},\
-                {"name":"r5","hosts":["*"],"methods":["LOCK"],"paths":["/**"],\
-                "sign":["method","body"],"form":"lines","headers":[],"challenge":"none",\
-                "digest":"streamed","counter":"strict","accept":["assertion"]}],\
-                "unmatched":{"sign":["method","target","body","challenge"],"form":"lines",\
-                "headers":[],"challenge":"required","digest":"none","counter":64,\
-                "accept":["assertion"]}}
-                """
+        expectEqual(
+            compact,
+            """
+            {"portcullis_plan":1,"endpoints":"/.well-known/app-attest","rules":[\
+            {"name":"r0","hosts":["api.example.com"],"methods":["POST"],\
+            "paths":["/v1/orders/**"],"sign":["method","target","body","challenge"],\
+            "form":"lines","headers":["idempotency-key"],"challenge":"required",\
+            "digest":"held","counter":8,"accept":["assertion"],"fields":{"key_id":"x-key"}},\
+            {"name":"r1","hosts":["*"],"methods":["GET","HEAD"],"paths":["/**"],"sign":[]},\
+            {"name":"r2","hosts":["*"],"methods":["PUT"],"paths":["/**"],"sign":[]},\
+            {"name":"r3","hosts":["*"],"methods":["PATCH"],"paths":["/**"],\
+            "sign":["content"],"form":"content","headers":[],"challenge":"required",\
+            "challenge_pointer":"/auth/a~1b","digest":"held","counter":64,\
+            "accept":["assertion"]},\
+            {"name":"r4","hosts":["*"],"methods":["LINK"],"paths":["/**"],\
+            "sign":["challenge-text"],"form":"challenge","headers":[],"challenge":"required",\
+            "digest":"none","counter":64,"accept":["assertion"]},\
+            {"name":"r5","hosts":["*"],"methods":["LOCK"],"paths":["/**"],\
+            "sign":["method","body"],"form":"lines","headers":[],"challenge":"none",\
+            "digest":"streamed","counter":"strict","accept":["assertion"]}],\
+            "unmatched":{"sign":["method","target","body","challenge"],"form":"lines",\
+            "headers":[],"challenge":"required","digest":"none","counter":64,\
+            "accept":["assertion"]}}
+            """
         )
         #expect(!text.contains("secret") && !text.contains("enforce"))
     }
@@ -295,9 +298,9 @@ import Testing
         let parts = [sign, headers].filter { !$0.isEmpty }
         let asked = (parts + [#"counter="64""#]).joined(separator: ", ")
         let next = (parts + ["counter=64"]).joined(separator: ";")
-        #expect(rule.notice.challengeParameters == asked)
-        #expect(rule.notice.enrol == "enrol;" + next)
-        #expect(rule.notice.signAgain == "sign-again;" + next)
+        expectEqual(rule.notice.challengeParameters, asked)
+        expectEqual(rule.notice.enrol, "enrol;" + next)
+        expectEqual(rule.notice.signAgain, "sign-again;" + next)
     }
 
     @Test func `a client is told that a rule asks for a device token`() {
@@ -306,17 +309,18 @@ import Testing
         demands.device = DeviceRule(refused: [.neverSet])
         demands.counter = .strict
         let notice = Self.rule(demands).notice
-        #expect(notice.challengeParameters == #"sign="target", device="token""#)
-        #expect(notice.enrol == #"enrol;sign="target";device="token""#)
-        #expect(notice.signAgain == #"sign-again;sign="target";device="token""#)
+        expectEqual(notice.challengeParameters, #"sign="target", device="token""#)
+        expectEqual(notice.enrol, #"enrol;sign="target";device="token""#)
+        expectEqual(notice.signAgain, #"sign-again;sign="target";device="token""#)
     }
 
     @Test func `a client is told how many requests of a key may overtake each other`() {
         let notice = Rule.openingSessions(apps: []).notice
-        #expect(
-            notice.challengeParameters == #"sign="method target body challenge", counter="64""#
+        expectEqual(
+            notice.challengeParameters,
+            #"sign="method target body challenge", counter="64""#
         )
-        #expect(notice.enrol == #"enrol;sign="method target body challenge";counter=64"#)
-        #expect(notice.signAgain == #"sign-again;sign="method target body challenge";counter=64"#)
+        expectEqual(notice.enrol, #"enrol;sign="method target body challenge";counter=64"#)
+        expectEqual(notice.signAgain, #"sign-again;sign="method target body challenge";counter=64"#)
     }
 }

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Rules
 import Testing
 
@@ -22,7 +23,7 @@ import Testing
         #expect(enforced(rollout) == enforced(try self.rollout("25%")))
         // Pinned: a change of the bucket function would move keys in production.
         let numbers = Self.keys.prefix(4).map { rollout.bucket(of: $0.span).number }
-        #expect(numbers == Self.pinned)
+        expectEqual(numbers, Self.pinned)
     }
 
     /// Worked out by another implementation of HMAC.
@@ -55,7 +56,7 @@ import Testing
         let fixed = try rollout("25%")
         let key = Self.keys[0]
         let bucket = fixed.bucket(of: key.span)
-        #expect(fixed.admission(of: bucket) == nil)
+        expectEqual(fixed.admission(of: bucket), nil)
     }
 
     @Test func `raising the share takes keys in and leaves none out`() throws {
@@ -65,7 +66,7 @@ import Testing
             #expect(last.isSubset(of: next))
             last = next
         }
-        #expect(last.count == Self.keys.count)
+        expectEqual(last.count, Self.keys.count)
     }
 
     @Test(arguments: [("10%", 100), ("25%", 250), ("50%", 500), ("90%", 900)])
@@ -100,7 +101,7 @@ import Testing
     func `a schedule grows in a straight line between its dates`(time: String, share: Int) throws {
         let rollout = try schedule("2026-12-01", "2026-12-31", "1%", "100%")
         let now = try #require(UnixTime(iso8601: time))
-        #expect(rollout.share(at: now).millionths == share)
+        expectEqual(rollout.share(at: now).millionths, share)
     }
 
     @Test func `a schedule never shrinks from one second to the next`() throws {
@@ -112,7 +113,7 @@ import Testing
             #expect(share >= last)
             last = share
         }
-        #expect(last.text == "33%")
+        expectEqual(last.text, "33%")
     }
 
     @Test func `a schedule over all years does not overflow`() throws {
@@ -125,9 +126,9 @@ import Testing
             ),
             salt: "long"
         )
-        #expect(rollout.share(at: UnixTime(seconds: 126_701_150_399)).millionths == 499_999)
-        #expect(rollout.share(at: UnixTime(seconds: .max)) == .whole)
-        #expect(rollout.share(at: UnixTime(seconds: .min)) == .none)
+        expectEqual(rollout.share(at: UnixTime(seconds: 126_701_150_399)).millionths, 499_999)
+        expectEqual(rollout.share(at: UnixTime(seconds: .max)), .whole)
+        expectEqual(rollout.share(at: UnixTime(seconds: .min)), .none)
     }
 
     private func schedule(

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Rules
 import Testing
@@ -40,7 +41,7 @@ func view(_ path: String) -> TargetView {
     func `a pattern takes these paths`(pattern: String, path: String, isMatch: Bool) throws {
         let view = view(path)
         let segments = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
-        #expect(try PathPattern(pattern).matches(segments) == isMatch)
+        try expectEqual(PathPattern(pattern).matches(segments), isMatch)
     }
 
     @Test(
@@ -79,7 +80,7 @@ func view(_ path: String) -> TargetView {
         "/v1/orders:cancel", "/v1/%3Aid", "/v1/%7Bid%7D", "/v1/a:b:c", "/v1/:8", "/:",
     ])
     func `a colon that begins no name is a character of the path`(text: String) throws {
-        #expect(try PathPattern(text).text == text)
+        try expectEqual(PathPattern(text).text, text)
     }
 
     @Test(arguments: ["/a/../b", "/a/./b", "/%2e%2e", "/a%2Fb", "/a%5Cb", "/a\\b", "/a%", "/a%00"])
@@ -117,7 +118,7 @@ func view(_ path: String) -> TargetView {
     func `a host pattern takes these hosts`(pattern: String, host: String, isMatch: Bool) throws {
         let pattern = try #require(HostPattern(text: pattern))
         let bytes = Array(host.utf8)
-        #expect(pattern.matches(bytes.span) == isMatch)
+        expectEqual(pattern.matches(bytes.span), isMatch)
     }
 
     @Test(
@@ -128,7 +129,7 @@ func view(_ path: String) -> TargetView {
         ].filter { $0 != "-" }
     )
     func `a text that is no host pattern is refused`(text: String) {
-        #expect(HostPattern(text: text) == nil)
+        expectEqual(HostPattern(text: text), nil)
     }
 
     @Test(arguments: [
@@ -151,7 +152,7 @@ func view(_ path: String) -> TargetView {
         ("GET /a", "GET,HEAD /a", true),
     ])
     func `a match covers another`(first: String, second: String, isCovered: Bool) throws {
-        #expect(try match(first).covers(match(second)) == isCovered)
+        try expectEqual(match(first).covers(match(second)), isCovered)
     }
 
     @Test(arguments: [
@@ -163,7 +164,7 @@ func view(_ path: String) -> TargetView {
     ])
     func `a host pattern covers another`(first: String, second: String, isCovered: Bool) throws {
         let first = try #require(HostPattern(text: first))
-        #expect(first.covers(try #require(HostPattern(text: second))) == isCovered)
+        expectEqual(first.covers(try #require(HostPattern(text: second))), isCovered)
     }
 
     private func match(_ text: String) throws -> RouteMatch {

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import HTTPWire
 import Rules
 import TestSupport
@@ -247,7 +248,7 @@ import Testing
                 let all = reference(matches, patterns, origins[asWritten[0]], method, host, path)
                 if all.count > 1 { disputes += 1 }
                 guard found.last != -1 else { continue }
-                #expect((found.count == 1) == (all.count == 1), "\(path) \(found) \(all)")
+                expectEqual((found.count == 1), all.count == 1, "\(path) \(found) \(all)")
                 #expect(found.allSatisfy(all.contains), "\(path) \(found) \(all)")
             }
         }
@@ -259,8 +260,8 @@ import Testing
             RouteMatch(path: try PathPattern("/v1/**")),
             RouteMatch(path: try PathPattern("/v1/orders")),
         ])
-        #expect(found(set, "GET", "h", "/v1/orders") == [0])
-        #expect(found(set, "GET", "h", "/v2") == [2])
+        expectEqual(found(set, "GET", "h", "/v1/orders"), [0])
+        expectEqual(found(set, "GET", "h", "/v2"), [2])
     }
 
     @Test(arguments: bypasses)
@@ -272,17 +273,17 @@ import Testing
             let set = try ruleSet([match], origins: [made, made], enforcing: 1)
             return self.found(set, "GET", "h", row.path).count
         }
-        #expect(try found(.all) == 2)
-        #expect(try found(row.steps) == 2)
+        try expectEqual(found(.all), 2)
+        try expectEqual(found(row.steps), 2)
         // It takes each of the steps.
         for bit in 0..<PathInterpretation.all.rawValue.nonzeroBitCount {
             let step = PathInterpretation(rawValue: 1 << UInt16(bit))
             guard row.steps.contains(step) else { continue }
-            #expect(try found(row.steps.subtracting(step)) == 1, "\(step)")
+            try expectEqual(found(row.steps.subtracting(step)), 1, "\(step)")
         }
         // Where every path meets one rule, nothing is disputed.
         let all = try ruleSet([RouteMatch(path: try PathPattern("/**"))])
-        #expect(self.found(all, "GET", "h", row.path) == [0])
+        expectEqual(self.found(all, "GET", "h", row.path), [0])
     }
 
     @Test func `an undecoded path is looked up where only an undecoded segment has a rule`() throws
@@ -291,9 +292,9 @@ import Testing
             RouteMatch(path: try PathPattern("/v1/orders")),
             RouteMatch(path: try PathPattern("/v1/*")),
         ])
-        #expect(found(set, "GET", "h", "/v1/%6Frders") == [0, 1])
-        #expect(found(set, "GET", "h", "/v1/orders") == [0])
-        #expect(found(set, "GET", "h", "/v1/a%20b") == [1])
+        expectEqual(found(set, "GET", "h", "/v1/%6Frders"), [0, 1])
+        expectEqual(found(set, "GET", "h", "/v1/orders"), [0])
+        expectEqual(found(set, "GET", "h", "/v1/a%20b"), [1])
     }
 
     @Test(arguments: [
@@ -307,7 +308,7 @@ import Testing
             RouteMatch(path: try PathPattern("/v1/files/**")),
             RouteMatch(path: try PathPattern("/v1/users/**")),
         ])
-        #expect(found(set, "GET", "h", path).count == 1)
+        expectEqual(found(set, "GET", "h", path).count, 1)
     }
 
     /// Rules `/v1/orders`, `/v1/place_order` and `/` that enforce, before two that are open, and a
@@ -334,13 +335,13 @@ import Testing
             let last = Rule(id: "-", index: rules.count, match: .all, origin: nil, mode: .deny)
             return try #require(RuleSet(rules, default: last))
         }
-        #expect(found(try rules(paths), "GET", "h", path).count == count)
+        expectEqual(found(try rules(paths), "GET", "h", path).count, count)
         // A rule that enforces loses nothing to one that does not, and none does where all observe.
         let mirrored = paths.map { ($0.0, $0.1 == .off ? Mode.enforce : .off) }
         let isPlain = path.hasPrefix("/v1/") || path.hasPrefix("/pages/")
-        if isPlain { #expect(found(try rules(mirrored), "GET", "h", path).count == 1) }
+        if isPlain { expectEqual(found(try rules(mirrored), "GET", "h", path).count, 1) }
         let open = paths.map { ($0.0, $0.1 == .off ? Mode.off : .observe) }
-        #expect(found(try rules(open), "GET", "h", path).count == 1)
+        expectEqual(found(try rules(open), "GET", "h", path).count, 1)
     }
 
     @Test func `rules that decide alike do not dispute a path`() throws {
@@ -351,9 +352,9 @@ import Testing
             let last = Rule(id: "d", index: 1, match: .all, origin: origin, mode: other)
             return try #require(RuleSet([rule], default: last))
         }
-        #expect(try found(set(.off, at: 0), "GET", "h", "/Admin/") == [1])
-        #expect(try found(set(.off, at: 1), "GET", "h", "/Admin/") == [1, 0])
-        #expect(try found(set(.observe, at: 0), "GET", "h", "/Admin/") == [1, 0])
+        try expectEqual(found(set(.off, at: 0), "GET", "h", "/Admin/"), [1])
+        try expectEqual(found(set(.off, at: 1), "GET", "h", "/Admin/"), [1, 0])
+        try expectEqual(found(set(.observe, at: 0), "GET", "h", "/Admin/"), [1, 0])
     }
 
     @Test func `rules with one limit of the risk decide alike where no bucket matters`() throws {
@@ -378,38 +379,38 @@ import Testing
             let set = try #require(RuleSet(rules, default: last))
             return self.found(set, "GET", "h", "/v1/orders/")
         }
-        #expect(try found(.whole, .mark) == [1])
-        #expect(try found(.whole, .refuse) == [1])
-        #expect(try found(.none, .refuse) == [1])
+        try expectEqual(found(.whole, .mark), [1])
+        try expectEqual(found(.whole, .refuse), [1])
+        try expectEqual(found(.none, .refuse), [1])
         let half = try #require(Share(millionths: 500_000))
-        #expect(try found(half, .refuse) == [1, 0])
+        try expectEqual(found(half, .refuse), [1, 0])
     }
 
     @Test func `a path with more interpretations than are looked up is disputed`() throws {
         let words = (0..<60).map { "a\($0).php" }.joined(separator: "/")
         let set = try ruleSet([RouteMatch(path: try PathPattern("/b/" + words))])
-        #expect(found(set, "GET", "h", "//x%20Y;a%3Bb/" + words + "/") == [1, -1])
+        expectEqual(found(set, "GET", "h", "//x%20Y;a%3Bb/" + words + "/"), [1, -1])
     }
 
     @Test func `GET takes in HEAD unless an earlier rule names HEAD`() throws {
         let path = try PathPattern("/a")
         let set = try ruleSet([RouteMatch(methods: ["GET"], path: path)])
-        #expect(found(set, "HEAD", "h", "/a") == [0])
-        #expect(found(set, "POST", "h", "/a") == [1])
+        expectEqual(found(set, "HEAD", "h", "/a"), [0])
+        expectEqual(found(set, "POST", "h", "/a"), [1])
         let named = [["HEAD"], ["GET"]].map { RouteMatch(methods: $0, path: path) }
-        #expect(found(try ruleSet(named), "HEAD", "h", "/a") == [0])
-        #expect(found(try ruleSet(named), "GET", "h", "/a") == [1])
-        #expect(found(try ruleSet(named.reversed()), "HEAD", "h", "/a") == [0])
+        expectEqual(found(try ruleSet(named), "HEAD", "h", "/a"), [0])
+        expectEqual(found(try ruleSet(named), "GET", "h", "/a"), [1])
+        expectEqual(found(try ruleSet(named.reversed()), "HEAD", "h", "/a"), [0])
         #expect(!named[0].covers(named[1]) && named[1].covers(named[0]))
     }
 
     @Test func `the name of a rule's method in another case is malformed`() throws {
         let set = try ruleSet([RouteMatch(methods: ["PURGE"])])
-        #expect(found(set, "PURGE", "h", "/a") == [0])
+        expectEqual(found(set, "PURGE", "h", "/a"), [0])
         for method in ["purge", "Purge", "pURGE"] {
-            #expect(found(set, method, "h", "/a") == [], "\(method)")
+            expectEqual(found(set, method, "h", "/a"), [], "\(method)")
         }
-        #expect(found(set, "purg", "h", "/a") == [1])
+        expectEqual(found(set, "purg", "h", "/a"), [1])
     }
 
     @Test(arguments: [
@@ -424,7 +425,7 @@ import Testing
     ) throws {
         let matches = try [first, second].map { RouteMatch(path: try PathPattern($0)) }
         let set = try ruleSet(matches)
-        #expect(set.rules.dropLast().first { set.rival(of: $0) != nil }?.index == disputed)
+        expectEqual(set.rules.dropLast().first { set.rival(of: $0) != nil }?.index, disputed)
         let exact = try ruleSet(matches, origins: [[], [], []])
         #expect(exact.rules.allSatisfy { exact.rival(of: $0) == nil })
     }

@@ -1,3 +1,4 @@
+import Expectations
 import Rules
 import Testing
 
@@ -7,7 +8,7 @@ import Testing
         ("33.3333%", 333_333), ("7.50%", 75_000), ("099%", 990_000),
     ])
     func `a percentage is read into millionths`(text: String, millionths: Int) {
-        #expect(Share(percent: text)?.millionths == millionths)
+        expectEqual(Share(percent: text)?.millionths, millionths)
     }
 
     @Test(arguments: [
@@ -15,18 +16,18 @@ import Testing
         "5 %", " 5%", "5,0%", "1e2%", "٥%",
     ])
     func `anything else is no share`(text: String) {
-        #expect(Share(percent: text) == nil)
+        expectEqual(Share(percent: text), nil)
     }
 
     @Test(arguments: [0, 1, 10, 5_000, 250_000, 333_333, 999_999, 1_000_000])
     func `the text of a share reads as the share`(millionths: Int) throws {
         let share = try #require(Share(millionths: millionths))
-        #expect(Share(percent: share.text) == share)
+        expectEqual(Share(percent: share.text), share)
     }
 
     @Test func `a share is between nothing and everything`() {
-        #expect(Share(millionths: -1) == nil)
-        #expect(Share(millionths: 1_000_001) == nil)
+        expectEqual(Share(millionths: -1), nil)
+        expectEqual(Share(millionths: 1_000_001), nil)
     }
 }
 
@@ -36,18 +37,18 @@ import Testing
         ("500kB", 500_000), ("2MB", 2_000_000),
     ])
     func `a size is read with its unit`(text: String, count: Int) {
-        #expect(ByteCount(text: text)?.rawValue == count)
+        expectEqual(ByteCount(text: text)?.rawValue, count)
     }
 
     @Test(arguments: [
         "5", "", "KiB", "-1B", "1 KiB", "1kib", "1K", "9999999999TiB", "99999999999999999999B",
     ])
     func `a size without a known unit, or too large to count, is none`(text: String) {
-        #expect(ByteCount(text: text) == nil)
+        expectEqual(ByteCount(text: text), nil)
     }
 
     @Test(arguments: ["0B", "1B", "1023B", "1KiB", "1536B", "3MiB", "64GiB"])
     func `the text of a size reads as the size`(text: String) {
-        #expect(ByteCount(text: text)?.text == text)
+        expectEqual(ByteCount(text: text)?.text, text)
     }
 }

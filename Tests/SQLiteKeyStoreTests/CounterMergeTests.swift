@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import GRDB
 import KeyStore
 import Testing
@@ -29,7 +30,7 @@ import Testing
                     expected.merge(right)
                     let row = try #require(try Row.fetchOne(db, sql: "SELECT * FROM t"))
                     let found = try KeyColumns.counters(row, 0, 1)
-                    #expect(found == expected, "\(left) and \(right)")
+                    expectEqual(found, expected, "\(left) and \(right)")
                 }
             }
         }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import GRDB
 import KeyStore
@@ -20,35 +21,35 @@ import Testing
     private func load(_ records: [KeyRecord]) throws {
         let text = records.map { KeyLine.text($0) + "\n" }.joined()
         let report = try keys.importLines(from: try folder.write(text, to: "load.jsonl"))
-        #expect(report.inserted == records.count)
+        expectEqual(report.inserted, records.count)
     }
 
     @Test func `keys are listed in the order of their ids, in pages`() throws {
         try load(KeyRecord.many(50))
         let all = try keys.scan(KeyFilter(), after: nil, limit: 100).records
-        #expect(all.count == 50)
+        expectEqual(all.count, 50)
         let ids = all.map(\.keyID.bytes)
-        #expect(ids == ids.sorted { $0.lexicographicallyPrecedes($1) })
+        expectEqual(ids, ids.sorted { $0.lexicographicallyPrecedes($1) })
         var paged: [KeyRecord] = []
         while true {
             let page = try keys.scan(KeyFilter(), after: paged.last?.keyID, limit: 7).records
             if page.isEmpty { break }
             paged += page
         }
-        #expect(paged == all)
+        expectEqual(paged, all)
         var streamed: [KeyRecord] = []
         try keys.forEach { streamed.append($0) }
-        #expect(streamed == all)
-        #expect(try keys.count() == 50)
+        expectEqual(streamed, all)
+        try expectEqual(keys.count(), 50)
     }
 
     @Test func `a bounded expiry ends with the piece that reaches its bound`() throws {
         try load(KeyRecord.many(5_000))
         let note = ChangeNote(now: 5, by: "test")
-        #expect(try keys.expireAll(unusedSince: .max, atMost: 1, note) == 2_000)
-        #expect(try keys.count() == 3_000)
-        #expect(try keys.expireAll(unusedSince: .max, note) == 3_000)
-        #expect(try keys.count() == 0)
+        try expectEqual(keys.expireAll(unusedSince: .max, atMost: 1, note), 2_000)
+        try expectEqual(keys.count(), 3_000)
+        try expectEqual(keys.expireAll(unusedSince: .max, note), 3_000)
+        try expectEqual(keys.count(), 0)
     }
 
     @Test func `filters choose by app, environment, status, source and last use`() throws {
@@ -66,18 +67,19 @@ import Testing
             change(&filter)
             return Set(try keys.scan(filter, after: nil, limit: 10).records.map(\.keyID))
         }
-        #expect(try ids { $0.appID = one.appID } == [one.keyID, three.keyID])
-        #expect(try ids { $0.environment = .test } == [two.keyID])
-        #expect(try ids { $0.isRevoked = true } == [three.keyID])
-        #expect(try ids { $0.isRevoked = false } == [one.keyID, two.keyID])
-        #expect(try ids { $0.source = .imported } == [two.keyID])
-        #expect(try ids { $0.unusedSince = 500 } == [two.keyID, three.keyID])
-        #expect(try ids { $0.unusedSince = 501 }.count == 3)
-        #expect(
-            try ids {
+        try expectEqual(ids { $0.appID = one.appID }, [one.keyID, three.keyID])
+        try expectEqual(ids { $0.environment = .test }, [two.keyID])
+        try expectEqual(ids { $0.isRevoked = true }, [three.keyID])
+        try expectEqual(ids { $0.isRevoked = false }, [one.keyID, two.keyID])
+        try expectEqual(ids { $0.source = .imported }, [two.keyID])
+        try expectEqual(ids { $0.unusedSince = 500 }, [two.keyID, three.keyID])
+        try expectEqual(ids { $0.unusedSince = 501 }.count, 3)
+        try expectEqual(
+            ids {
                 $0.appID = one.appID
                 $0.isRevoked = true
-            } == [three.keyID]
+            },
+            [three.keyID]
         )
     }
 
@@ -96,26 +98,26 @@ import Testing
         var filter = KeyFilter()
         filter.unusedSince = 800
         #expect(try keys.scan(filter, after: nil, limit: 10).records.isEmpty)
-        #expect(try keys.record(key.keyID)?.lastUsedAt == 900)
-        #expect(try keys.record(key.keyID)?.counters.highest.rawValue == 4)
+        try expectEqual(keys.record(key.keyID)?.lastUsedAt, 900)
+        try expectEqual(keys.record(key.keyID)?.counters.highest.rawValue, 4)
     }
 
     @Test func `a key is shown whole, and found by the name that logs give it`() throws {
         let key = KeyRecord.sample(1)
         try load([key, .sample(2)])
-        #expect(try keys.record(key.keyID) == key)
-        #expect(try keys.record(.numbered(1)) == nil)
-        #expect(try keys.keyIDs(loggedAs: key.keyID.logName, deleted: .excluded) == [key.keyID])
+        try expectEqual(keys.record(key.keyID), key)
+        try expectEqual(keys.record(.numbered(1)), nil)
+        try expectEqual(keys.keyIDs(loggedAs: key.keyID.logName, deleted: .excluded), [key.keyID])
         #expect(try keys.keyIDs(loggedAs: "zz", deleted: .included).isEmpty)
     }
 
     @Test func `a key is revoked once, and the first time stays`() throws {
         let key = KeyRecord.sample(1)
         try load([key])
-        #expect(try keys.revoke(key.keyID, ChangeNote(now: 100)) == .revoked)
-        #expect(try keys.revoke(key.keyID, ChangeNote(now: 200)) == .alreadyRevoked(at: 100))
-        #expect(try keys.revoke(.numbered(1), ChangeNote(now: 200)) == .unknown)
-        #expect(try keys.record(key.keyID)?.status == .revoked(at: 100))
+        try expectEqual(keys.revoke(key.keyID, ChangeNote(now: 100)), .revoked)
+        try expectEqual(keys.revoke(key.keyID, ChangeNote(now: 200)), .alreadyRevoked(at: 100))
+        try expectEqual(keys.revoke(.numbered(1), ChangeNote(now: 200)), .unknown)
+        try expectEqual(keys.record(key.keyID)?.status, .revoked(at: 100))
     }
 
     @Test func `of a deleted key nothing is left but what keeps it from coming back`() throws {
@@ -124,28 +126,28 @@ import Testing
         key.lastUsedAt = 1_700_000_500
         try load([key, .sample(2)])
         let note = ChangeNote(now: 100, by: "ann", why: "asked for")
-        #expect(try keys.delete(key.keyID, note) == .deleted)
-        #expect(try keys.delete(key.keyID, ChangeNote(now: 200)) == .alreadyDeleted(at: 100))
-        #expect(try keys.delete(.numbered(1), note) == .unknown)
-        #expect(try keys.revoke(key.keyID, note) == .unknown)
-        #expect(try keys.restore(key.keyID, note) == .unknown)
-        #expect(try keys.askRenewal(of: key.keyID, now: 200) == .unknown)
+        try expectEqual(keys.delete(key.keyID, note), .deleted)
+        try expectEqual(keys.delete(key.keyID, ChangeNote(now: 200)), .alreadyDeleted(at: 100))
+        try expectEqual(keys.delete(.numbered(1), note), .unknown)
+        try expectEqual(keys.revoke(key.keyID, note), .unknown)
+        try expectEqual(keys.restore(key.keyID, note), .unknown)
+        try expectEqual(keys.askRenewal(of: key.keyID, now: 200), .unknown)
         let left = try #require(try keys.record(key.keyID))
-        #expect(left.status == .deleted(at: 100))
+        expectEqual(left.status, .deleted(at: 100))
         #expect(left.receipt == nil && left.context == nil)
         #expect(left.enrolledAt == nil && left.lastUsedAt == nil)
-        #expect(left.counters.highest.rawValue == 7)
-        #expect(try keys.count() == 1)
+        expectEqual(left.counters.highest.rawValue, 7)
+        try expectEqual(keys.count(), 1)
         let name = KeyName.short(key.keyID.logName)
-        #expect(try keys.match(name) == KeyMatch.none)
-        #expect(try keys.match(name, deleted: .included) == .one(key.keyID))
-        #expect(try keys.scan(KeyFilter(), after: nil, limit: 9).records.count == 1)
-        #expect(try keys.receiptCensus(at: 0).receipts == 1)
+        try expectEqual(keys.match(name), KeyMatch.none)
+        try expectEqual(keys.match(name, deleted: .included), .one(key.keyID))
+        try expectEqual(keys.scan(KeyFilter(), after: nil, limit: 9).records.count, 1)
+        try expectEqual(keys.receiptCensus(at: 0).receipts, 1)
         // Not even by an import.
         let file = try folder.write(KeyLine.text(key), to: "again.jsonl")
         let report = try keys.importLines(from: file)
         #expect(!report.isImported)
-        #expect(report.problems.map(\.text) == ["the key was deleted, and stays so"])
+        expectEqual(report.problems.map(\.text), ["the key was deleted, and stays so"])
     }
 
     @Test func `the log of counters does not say when a deleted key was used`() throws {
@@ -161,12 +163,12 @@ import Testing
             usedAt: 900
         )
         _ = try journal.commit(JournalBatch(changes: [change]))
-        #expect(try keys.record(key.keyID)?.lastUsedAt == 900)
-        #expect(try keys.delete(key.keyID, ChangeNote(now: 1_000)) == .deleted)
+        try expectEqual(keys.record(key.keyID)?.lastUsedAt, 900)
+        try expectEqual(keys.delete(key.keyID, ChangeNote(now: 1_000)), .deleted)
         let left = try #require(try keys.record(key.keyID))
-        #expect(left.status == .deleted(at: 1_000))
-        #expect(left.counters.highest.rawValue == 5)
-        #expect(left.lastUsedAt == nil)
+        expectEqual(left.status, .deleted(at: 1_000))
+        expectEqual(left.counters.highest.rawValue, 5)
+        expectEqual(left.lastUsedAt, nil)
     }
 
     @Test func `keys unused for long go, and those that nobody knows about stay`() throws {
@@ -187,12 +189,12 @@ import Testing
         let change = CounterChange(row: row, counters: CounterState(), usedAt: 2_000)
         _ = try journal.commit(JournalBatch(changes: [change]))
         let note = ChangeNote(now: 3_000, by: "ann")
-        #expect(try keys.expireAll(unusedSince: 2_000, note) == records.count - 4)
-        #expect(try keys.expireAll(unusedSince: 2_000, note) == 0)
+        try expectEqual(keys.expireAll(unusedSince: 2_000, note), records.count - 4)
+        try expectEqual(keys.expireAll(unusedSince: 2_000, note), 0)
         let left = Set(try keys.scan(KeyFilter(), after: nil, limit: 9).records.map(\.keyID))
-        #expect(left == Set(records.prefix(4).map(\.keyID)))
+        expectEqual(left, Set(records.prefix(4).map(\.keyID)))
         let changes = try keys.changes(of: nil, limit: 9)
-        #expect(changes == [KeyChange(.expired, nil, keys: records.count - 4, note)])
+        expectEqual(changes, [KeyChange(.expired, nil, keys: records.count - 4, note)])
     }
 
     @Test func `who changed a key, when and why is kept, the newest first`() throws {
@@ -202,10 +204,10 @@ import Testing
             ChangeNote(now: 1, by: "ann", why: "stolen"), ChangeNote(now: 2, by: "bob"),
             ChangeNote(now: 3, by: "ann", why: "for good"),
         ]
-        #expect(try keys.restore(key, notes[0]) == .active)
+        try expectEqual(keys.restore(key, notes[0]), .active)
         _ = try keys.revoke(key, notes[0])
         _ = try keys.revoke(other, notes[1])
-        #expect(try keys.restore(key, notes[1]) == .restored)
+        try expectEqual(keys.restore(key, notes[1]), .restored)
         _ = try keys.delete(key, notes[2])
         let all = [
             KeyChange(.deleted, key, keys: 1, notes[2]),
@@ -213,9 +215,9 @@ import Testing
             KeyChange(.revoked, other, keys: 1, notes[1]),
             KeyChange(.revoked, key, keys: 1, notes[0]),
         ]
-        #expect(try keys.changes(of: nil, limit: 9) == all)
-        #expect(try keys.changes(of: nil, limit: 1) == [all[0]])
-        #expect(try keys.changes(of: key, limit: 9) == [all[0], all[1], all[3]])
+        try expectEqual(keys.changes(of: nil, limit: 9), all)
+        try expectEqual(keys.changes(of: nil, limit: 1), [all[0]])
+        try expectEqual(keys.changes(of: key, limit: 9), [all[0], all[1], all[3]])
     }
 
     @Test func `what is exported and imported elsewhere is the same`() throws {
@@ -233,17 +235,17 @@ import Testing
         records[7].chain = nil
         try load(records)
         var bytes: [UInt8] = []
-        #expect(try keys.export { bytes += $0 } == 8)
+        try expectEqual(keys.export { bytes += $0 }, 8)
         let other = try TemporaryFolder()
         let copy = try KeyAdministration(path: other.database, creates: true)
         let file = try other.write(String(decoding: bytes, as: UTF8.self), to: "export.jsonl")
         let report = try copy.importLines(from: file)
-        #expect(report.inserted == 8)
+        expectEqual(report.inserted, 8)
         #expect(report.warnings.isEmpty)
-        for record in records { #expect(try copy.record(record.keyID) == record) }
+        for record in records { try expectEqual(copy.record(record.keyID), record) }
         var again: [UInt8] = []
         _ = try copy.export { again += $0 }
-        #expect(again == bytes)
+        expectEqual(again, bytes)
     }
 
     @Test func `an import adds a missing chain, and not what a list said of it`() throws {
@@ -255,23 +257,23 @@ import Testing
         listed.status = .revoked(at: 9)
         listed.chain?.listed = "8f00 REVOKED"
         let file = try folder.write(KeyLine.text(listed), to: "listed.jsonl")
-        #expect(try keys.importLines(from: file).merged == 1)
+        try expectEqual(keys.importLines(from: file).merged, 1)
         let merged = try #require(try keys.record(bare.keyID))
-        #expect(merged.chain == KeyRecord.phone(1).chain)
-        #expect(merged.status == .revoked(at: 5))
+        expectEqual(merged.chain, KeyRecord.phone(1).chain)
+        expectEqual(merged.status, .revoked(at: 5))
         var apple = KeyRecord.phone(1)
         apple.platform = .apple
         apple.chain = nil
         let other = try folder.write(KeyLine.text(apple), to: "apple.jsonl")
         let refused = try keys.importLines(from: other)
-        #expect(refused.problems.map(\.text) == ["the key is stored for the platform android"])
+        expectEqual(refused.problems.map(\.text), ["the key is stored for the platform android"])
         var filter = KeyFilter()
         filter.riskMin = 16
-        #expect(try keys.scan(filter, after: nil, limit: 9).records == [merged])
+        try expectEqual(keys.scan(filter, after: nil, limit: 9).records, [merged])
         filter.riskMin = 17
         #expect(try keys.scan(filter, after: nil, limit: 9).records.isEmpty)
         _ = try keys.delete(bare.keyID, ChangeNote(now: 10))
-        #expect(try keys.record(bare.keyID)?.chain == nil)
+        try expectEqual(keys.record(bare.keyID)?.chain, nil)
     }
 
     @Test func `a list of revoked certificates revokes keys, and gives back those that it took`()
@@ -302,7 +304,7 @@ import Testing
         try keys.spend([SpentToken(short, end: token.end)])
         let table = try KeyTable(journal: try SQLiteKeyJournal(path: folder.database))
         let outcomes = try SpentTokensContract.spend([token, other], by: table)
-        #expect(outcomes == [.spent, .fresh])
+        expectEqual(outcomes, [.spent, .fresh])
         try table.close()
     }
 
@@ -322,7 +324,7 @@ import Testing
             try pruner.prune(keys.database, now: second, at: start + .seconds(passed))
             kept.append(try keys.spentTokens(after: nil, limit: 9).count)
         }
-        #expect(kept == [1, 1, 1, 1, 1, 0])
+        expectEqual(kept, [1, 1, 1, 1, 1, 0])
     }
 
     @Test func `many chains are compared in many pieces, and the last row is known`() throws {
@@ -346,9 +348,9 @@ import Testing
                 with: ["5c35747a084470c31": "REVOKED", "ffc35747a084470c31": "REVOKED"]
             )
         }
-        #expect(result?.comparison.compared == count)
-        #expect(result?.comparison.last == Int64(count))
-        #expect(result?.keys.count == 2)
+        expectEqual(result?.comparison.compared, count)
+        expectEqual(result?.comparison.last, Int64(count))
+        expectEqual(result?.keys.count, 2)
         if count > ListedKeys.countUsual { print("\(count) chains were compared in \(time)") }
     }
 

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import GRDB
 import KeyStore
 import TestSupport
@@ -47,30 +48,30 @@ import Testing
     @Test func `a line of five members is a key whose earlier counters all count as used`() throws {
         let report = try importing([line()])
         #expect(report.isImported)
-        #expect(report.inserted == 1)
+        expectEqual(report.inserted, 1)
         let record = try #require(try keys.record(KeyRecord.sample(1).keyID))
-        #expect(record.counters == CounterState(highest: SignCounter(rawValue: 7), seen: .max))
-        #expect(record.source == .imported)
-        #expect(record.status == .active)
-        #expect(record.enrolledAt == nil)
-        #expect(record.lastUsedAt == nil)
+        expectEqual(record.counters, CounterState(highest: SignCounter(rawValue: 7), seen: .max))
+        expectEqual(record.source, .imported)
+        expectEqual(record.status, .active)
+        expectEqual(record.enrolledAt, nil)
+        expectEqual(record.lastUsedAt, nil)
     }
 
     @Test func `a line of a deleted key stops an import also where all keys are deleted`() throws {
-        #expect(try importing([line(1)]).inserted == 1)
-        #expect(try keys.delete(KeyRecord.sample(1).keyID, ChangeNote(now: 5)) == .deleted)
+        try expectEqual(importing([line(1)]).inserted, 1)
+        try expectEqual(keys.delete(KeyRecord.sample(1).keyID, ChangeNote(now: 5)), .deleted)
         let report = try importing([line(2), line(1)])
         #expect(!report.isImported)
-        #expect(report.problems.map(\.line) == [2])
-        #expect(try keys.count() == 0)
+        expectEqual(report.problems.map(\.line), [2])
+        try expectEqual(keys.count(), 0)
     }
 
     @Test func `escapes, blanks, empty lines and line ends of another system are read`() throws {
         let slashed = line().replacing("/", with: "\\/").replacing("com", with: "c\\u006fm")
         let report = try importing(["", "  " + slashed + " \r", "", line(2), ""])
         #expect(report.problems.isEmpty)
-        #expect(report.inserted == 2)
-        #expect(report.lines == 2)
+        expectEqual(report.inserted, 2)
+        expectEqual(report.lines, 2)
     }
 
     @Test func `with any bad line nothing is imported, and every problem has its line`() throws {
@@ -78,16 +79,16 @@ import Testing
             line(1), "{", line(2, counter: "-1"), line(3), line(4, "app_id"),
         ])
         #expect(!report.isImported)
-        #expect(report.problems.map(\.line) == [2, 3, 5])
-        #expect(report.problems[1].description == "line 3: counter: use a number, 0…4294967295")
-        #expect(try keys.count() == 0)
+        expectEqual(report.problems.map(\.line), [2, 3, 5])
+        expectEqual(report.problems[1].description, "line 3: counter: use a number, 0…4294967295")
+        try expectEqual(keys.count(), 0)
     }
 
     @Test func `bad lines can be skipped`() throws {
         let report = try importing([line(1), "nonsense", line(2)], skips: true)
-        #expect(report.inserted == 2)
-        #expect(report.problems.map(\.line) == [2])
-        #expect(report.lines == 3)
+        expectEqual(report.inserted, 2)
+        expectEqual(report.problems.map(\.line), [2])
+        expectEqual(report.lines, 3)
     }
 
     @Test(
@@ -117,69 +118,70 @@ import Testing
     )
     func `a member that is wrong is named`(name: String, value: String, word: String) throws {
         let report = try importing([line(1, name, value)])
-        #expect(report.problemCount == 1)
-        #expect(report.problems.first?.text.contains(word) == true, "\(report.problems)")
+        expectEqual(report.problemCount, 1)
+        expectEqual(report.problems.first?.text.contains(word), true, "\(report.problems)")
     }
 
     @Test(arguments: ["key_id", "app_id", "environment", "public_key", "counter"])
     func `a member that is missing is named`(name: String) throws {
-        #expect(try importing([line(1, name)]).problems.map(\.text) == ["\(name) is missing"])
+        try expectEqual(importing([line(1, name)]).problems.map(\.text), ["\(name) is missing"])
     }
 
     @Test(arguments: [
         "{}x", "[]", "{\"counter\":1,}", "{\"counter\" 1}", "{counter:1}", "\"", "{\"a",
     ])
     func `what is no object is refused`(text: String) throws {
-        #expect(try importing([text]).problemCount == 1)
+        try expectEqual(importing([text]).problemCount, 1)
     }
 
     @Test func `a member that is given twice is refused`() throws {
         let twice = line().dropLast() + ", \"counter\": 9}"
-        #expect(
-            try importing([String(twice)]).problems.map(\.text) == ["\"counter\" is given twice"]
+        try expectEqual(
+            importing([String(twice)]).problems.map(\.text),
+            ["\"counter\" is given twice"]
         )
     }
 
     @Test func `a line that is too long is refused, and the next one read`() throws {
         let long = line(1, "receipt", "\"\(String(repeating: "A", count: 400_000))\"")
         let report = try importing([long, line(2)], skips: true)
-        #expect(report.problems.map(\.line) == [1])
-        #expect(report.problems.first?.text.contains("65536") == true)
-        #expect(report.inserted == 1)
+        expectEqual(report.problems.map(\.line), [1])
+        expectEqual(report.problems.first?.text.contains("65536"), true)
+        expectEqual(report.inserted, 1)
     }
 
     @Test func `a point that is not on the curve is refused`() throws {
         var bytes = KeyRecord.sample(1).publicKey.x963
         bytes[64] ^= 1
         let report = try importing([line(1, "public_key", "\"\(Base64.text(bytes))\"")])
-        #expect(report.problems.first?.text.contains("curve") == true)
+        expectEqual(report.problems.first?.text.contains("curve"), true)
         bytes[0] = 2
         let other = try importing([line(1, "public_key", "\"\(Base64.text(bytes))\"")])
-        #expect(other.problems.first?.text.contains("04") == true)
+        expectEqual(other.problems.first?.text.contains("04"), true)
     }
 
     @Test func `a key that is stored is only raised, keeps its status, and stays what it is`()
         throws
     {
-        #expect(try importing([line(1, counter: "50")]).inserted == 1)
+        try expectEqual(importing([line(1, counter: "50")]).inserted, 1)
         let keyID = KeyRecord.sample(1).keyID
-        #expect(try keys.revoke(keyID, ChangeNote(now: 9)) == .revoked)
-        #expect(try importing([line(1, counter: "40")]).merged == 1)
-        #expect(try keys.record(keyID)?.counters.highest.rawValue == 50)
-        #expect(try importing([line(1, counter: "60")]).merged == 1)
-        #expect(try keys.record(keyID)?.counters.highest.rawValue == 60)
-        #expect(try keys.record(keyID)?.status == .revoked(at: 9))
-        #expect(try keys.count() == 1)
+        try expectEqual(keys.revoke(keyID, ChangeNote(now: 9)), .revoked)
+        try expectEqual(importing([line(1, counter: "40")]).merged, 1)
+        try expectEqual(keys.record(keyID)?.counters.highest.rawValue, 50)
+        try expectEqual(importing([line(1, counter: "60")]).merged, 1)
+        try expectEqual(keys.record(keyID)?.counters.highest.rawValue, 60)
+        try expectEqual(keys.record(keyID)?.status, .revoked(at: 9))
+        try expectEqual(keys.count(), 1)
     }
 
     @Test func `another public key, app or environment for a stored key is refused`() throws {
-        #expect(try importing([line(1)]).inserted == 1)
+        try expectEqual(importing([line(1)]).inserted, 1)
         let other = Base64.text(KeyRecord.sample(2).publicKey.x963)
         let report = try importing([
             line(1, "public_key", "\"\(other)\""), line(1, "app_id", "\"A.other\""),
             line(1, "environment", "\"test\""), line(1),
         ])
-        #expect(report.problems.map(\.line) == [1, 2, 3])
+        expectEqual(report.problems.map(\.line), [1, 2, 3])
         #expect(!report.isImported)
         #expect(report.problems[1].text.contains("ABCDE12345.com.example.shop"))
     }
@@ -189,23 +191,24 @@ import Testing
     {
         let other = Base64.text(KeyRecord.sample(2).publicKey.x963)
         let report = try importing([line(1), line(1, "public_key", "\"\(other)\"")])
-        #expect(report.problemCount == 1)
-        #expect(report.inserted == 1)
-        #expect(try keys.count() == 1)
+        expectEqual(report.problemCount, 1)
+        expectEqual(report.inserted, 1)
+        try expectEqual(keys.count(), 1)
     }
 
     @Test func `apps that are not in the configuration are refused`() throws {
         let report = try importing([line(1), line(2, "app_id", "\"A.b\"")], apps: ["A.b"])
-        #expect(report.problems.map(\.line) == [1])
-        #expect(try importing([line(2, "app_id", "\"A.b\"")], apps: ["A.b"]).inserted == 1)
+        expectEqual(report.problems.map(\.line), [1])
+        try expectEqual(importing([line(2, "app_id", "\"A.b\"")], apps: ["A.b"]).inserted, 1)
     }
 
     @Test func `key ids that are no digests of their keys are imported and counted`() throws {
         let lines = KeyRecord.many(3).map(KeyLine.text) + [line(1)]
         let report = try importing(lines)
-        #expect(report.inserted == 4)
-        #expect(
-            report.warnings == [
+        expectEqual(report.inserted, 4)
+        expectEqual(
+            report.warnings,
+            [
                 "3 key ids are not the SHA-256 of their public key: no device will ever match them"
             ]
         )
@@ -215,12 +218,12 @@ import Testing
         // A transaction has 20,000.
         let records = KeyRecord.many(20_500)
         let report = try importing(records.map(KeyLine.text))
-        #expect(report.inserted == 20_500)
-        #expect(try keys.count() == 20_500)
+        expectEqual(report.inserted, 20_500)
+        try expectEqual(keys.count(), 20_500)
         let revision = try keys.read { try Int.fetchOne($0, sql: "SELECT revision FROM state") }
-        #expect(revision == 2)
+        expectEqual(revision, 2)
         let again = try importing(records.suffix(1_000).map(KeyLine.text))
-        #expect(again.merged == 1_000)
+        expectEqual(again.merged, 1_000)
         #expect(again.problems.isEmpty)
     }
 
@@ -228,7 +231,7 @@ import Testing
         let problem = #expect(throws: StoreProblem.self) {
             try keys.importLines(from: folder.path + "/none")
         }
-        #expect(problem?.description.contains("/none: can't be read") == true)
-        #expect(problem?.hint.hasPrefix("give a file of lines") == true)
+        expectEqual(problem?.description.contains("/none: can't be read"), true)
+        expectEqual(problem?.hint.hasPrefix("give a file of lines"), true)
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import Foundation
 import GRDB
 import KeyStore
@@ -90,7 +91,7 @@ import Tokens
         #expect(isReplay(use(keys[0], 3, after)))
         #expect(use(keys[0], 4, after).isTaken)
         for record in keys.dropFirst() {
-            #expect(try key(record, after).counter.rawValue == 8)
+            try expectEqual(key(record, after).counter.rawValue, 8)
             #expect(use(record, 4, after).isTaken)
         }
         try after.close()
@@ -116,16 +117,16 @@ import Tokens
         done.wait()
 
         let after = try successor(of: before, ahead, read)
-        #expect(after.count == 4)
+        expectEqual(after.count, 4)
         #expect(try key(keys[0], after).isRevoked)
-        #expect(try key(keys[1], after).risk.metric == 7)
+        try expectEqual(key(keys[1], after).risk.metric, 7)
         #expect(try !key(keys[2], after).isRevoked)
         #expect(use(keys[3], 1, after).isTaken)
-        #expect(after.appID(of: try key(keys[3], after).app) == keys[3].appID)
+        expectEqual(after.appID(of: try key(keys[3], after).app), keys[3].appID)
         try after.close()
         // A start of its own finds the same.
         let again = try table([])
-        #expect(try key(keys[3], again).counter.rawValue == 1)
+        try expectEqual(key(keys[3], again).counter.rawValue, 1)
         try again.close()
     }
 
@@ -138,15 +139,15 @@ import Tokens
         try before.committer.flush()
         var rows: [Int64] = []
         _ = try ahead.load(apps: AppNumbers()) { rows += $0.map(\.row) }
-        #expect(rows == [3])
+        expectEqual(rows, [3])
         _ = try ahead.load(apps: AppNumbers()) { rows += $0.map(\.row) }
-        #expect(rows == [3])
+        expectEqual(rows, [3])
         // When the upgrade has failed, the log of counters is folded as before.
         before.endTrail()
         #expect(use(keys[2], 2, before).isTaken)
         try before.committer.flush()
         let count = try ahead.database.read { db in try CounterLog.count(db) }
-        #expect(count == 0)
+        expectEqual(count, 0)
         try before.close()
     }
 
@@ -165,7 +166,7 @@ import Tokens
         try enrol(keys[1], before)
         let now = try journal.writer.attempt { db in try Generation.current(db) }
         #expect(now.number > opened.number)
-        #expect(GenerationFile.record(ofDatabase: folder.database)?.generation == now)
+        expectEqual(GenerationFile.record(ofDatabase: folder.database)?.generation, now)
         try before.close()
     }
 

@@ -1,3 +1,4 @@
+import Expectations
 import GRDB
 import KeyStore
 import TestSupport
@@ -47,15 +48,15 @@ import Testing
         }
         try old.close()
         journal = try open()
-        #expect(try due(journal, at: 0).map(\.row) == [rows[0].row, rows[2].row])
+        try expectEqual(due(journal, at: 0).map(\.row), [rows[0].row, rows[2].row])
         let kept = try #require(try journal.receiptStore()?.receipt(ofRow: rows[0].row))
-        #expect(kept.receipt == [1, 2, 3])
-        #expect(kept.state == ReceiptState())
-        #expect(kept.keyID == keys[0].keyID)
+        expectEqual(kept.receipt, [1, 2, 3])
+        expectEqual(kept.state, ReceiptState())
+        expectEqual(kept.keyID, keys[0].keyID)
         #expect(try journal.receiptStore()?.receipt(ofRow: rows[1].row) == nil)
         journal.close()
         let stored = try KeyAdministration(path: folder.database).record(keys[0].keyID)
-        #expect(stored == keys[0])
+        expectEqual(stored, keys[0])
     }
 
     @Test func `what is asked once the store is closed is refused, and reads nothing that is gone`()
@@ -71,7 +72,7 @@ import Testing
             { _ = try journal.commit(JournalBatch(enrolments: [Self.key(1)])) },
         ] as [() throws -> Void] {
             let error = #expect(throws: JournalError.self) { try ask() }
-            #expect(error?.reason == .closed)
+            expectEqual(error?.reason, .closed)
         }
     }
 
@@ -90,15 +91,15 @@ import Testing
         )
         let use = CounterChange(row: rows[0], counters: CounterState(), usedAt: 321)
         _ = try journal.commit(JournalBatch(changes: [use]))
-        #expect(try due(journal, at: 499).map(\.row) == [rows[0]])
-        #expect(try due(journal, at: 500).map(\.row) == [rows[0], rows[1]])
+        try expectEqual(due(journal, at: 499).map(\.row), [rows[0]])
+        try expectEqual(due(journal, at: 500).map(\.row), [rows[0], rows[1]])
         // It is in the log of counters, and not yet in the row of the key.
-        #expect(try due(journal, at: 500).map(\.lastUsedAt) == [321, nil])
+        try expectEqual(due(journal, at: 500).map(\.lastUsedAt), [321, nil])
         #expect(try journal.receiptStore()?.receipt(ofRow: rows[3]) == nil)
         let census = try #require(try journal.receiptStore()?.census(at: 500))
-        #expect(census.receipts == 3)
-        #expect(census.due == 2)
-        #expect(census.untried == 3)
+        expectEqual(census.receipts, 3)
+        expectEqual(census.due, 2)
+        expectEqual(census.untried, 3)
         #expect(census.outcomes.isEmpty)
     }
 
@@ -114,18 +115,18 @@ import Testing
         // Somebody who answers the command.
         journal.follow { nil }
         let commands = try KeyAdministration(path: folder.database)
-        #expect(try commands.askRenewal(of: keys[0].keyID, now: 1_000) == .asked)
-        #expect(try commands.askRenewal(of: keys[1].keyID, now: 1_000) == .tooEarly(until: 2_000))
-        #expect(try commands.askRenewal(of: keys[1].keyID, now: 2_000) == .asked)
-        #expect(try commands.askRenewal(of: keys[2].keyID, now: 1_000) == .withoutReceipt)
-        #expect(try commands.askRenewal(of: keys[3].keyID, now: 1_000) == .revoked)
+        try expectEqual(commands.askRenewal(of: keys[0].keyID, now: 1_000), .asked)
+        try expectEqual(commands.askRenewal(of: keys[1].keyID, now: 1_000), .tooEarly(until: 2_000))
+        try expectEqual(commands.askRenewal(of: keys[1].keyID, now: 2_000), .asked)
+        try expectEqual(commands.askRenewal(of: keys[2].keyID, now: 1_000), .withoutReceipt)
+        try expectEqual(commands.askRenewal(of: keys[3].keyID, now: 1_000), .revoked)
         let stranger = KeyRecord.sample(9).keyID
-        #expect(try commands.askRenewal(of: stranger, now: 1_000) == .unknown)
-        #expect(try due(journal, at: 1_000).map(\.isAsked) == [true, true])
+        try expectEqual(commands.askRenewal(of: stranger, now: 1_000), .unknown)
+        try expectEqual(due(journal, at: 1_000).map(\.isAsked), [true, true])
         var asked: Set<Int64> = []
         try journal.receiptStore()?.forEachAsked { asked.insert($0.row) }
-        #expect(asked == [1, 2])
-        #expect(try commands.receiptCensus(at: 1_000).due == 2)
+        expectEqual(asked, [1, 2])
+        try expectEqual(commands.receiptCensus(at: 1_000).due, 2)
     }
 
     @Test func `keys are listed by their risk metric`() throws {
@@ -137,13 +138,13 @@ import Testing
         }
         let lines = keys.map { KeyLine.text($0) + "\n" }.joined()
         let file = try folder.write(lines, to: "keys.jsonl")
-        #expect(try commands.importLines(from: file).inserted == 4)
+        try expectEqual(commands.importLines(from: file).inserted, 4)
         func listed(_ least: UInt32) throws -> Int {
             var filter = KeyFilter()
             filter.riskMin = least
             return try commands.scan(filter, after: nil, limit: 10).records.count
         }
-        #expect(try [0, 1, 8, 9, 10].map(listed) == [3, 2, 2, 1, 0])
+        try expectEqual([0, 1, 8, 9, 10].map(listed), [3, 2, 2, 1, 0])
     }
 
     @Test func `a key's line carries what is known of its receipt, there and back`() throws {
@@ -160,7 +161,7 @@ import Testing
             key.receiptState.outcome = outcome
             if outcome == .gone { key.receiptState.dueAt = nil }
             let text = KeyLine.text(key)
-            #expect(try KeyLine.record(Array(text.utf8).span) == key)
+            try expectEqual(KeyLine.record(Array(text.utf8).span), key)
         }
         for (member, text) in [
             ("risk_metric", "-1"), ("risk_metric", "4294967296"), ("risk_metric", "\"1\""),

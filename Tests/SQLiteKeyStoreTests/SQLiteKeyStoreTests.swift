@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import GRDB
 import KeyStore
@@ -49,10 +50,10 @@ import Testing
         func set(_ status: KeyRecord.Status, of keyID: KeyID) throws {
             let keys = try KeyAdministration(path: folder.database)
             switch status {
-            case .active: #expect(try keys.restore(keyID, ChangeNote(now: 1)) == .restored)
+            case .active: try expectEqual(keys.restore(keyID, ChangeNote(now: 1)), .restored)
             case .revoked: try revoke(keyID, isRead: true)
             case .deleted(let second):
-                #expect(try keys.delete(keyID, ChangeNote(now: second)) == .deleted)
+                try expectEqual(keys.delete(keyID, ChangeNote(now: second)), .deleted)
             }
         }
 
@@ -102,12 +103,12 @@ import Testing
         let now = try SQLiteKeyJournal(path: folder.database)
         var rows: [KeyRow] = []
         _ = try now.load(apps: AppNumbers()) { rows += $0 }
-        #expect(rows.map(\.platform) == [.apple])
+        expectEqual(rows.map(\.platform), [.apple])
         _ = try now.commit(JournalBatch(enrolments: [.phone(2)]))
         now.close()
         let keys = try KeyAdministration(path: folder.database)
-        #expect(try keys.record(key.keyID) == key)
-        #expect(try keys.record(KeyRecord.phone(2).keyID) == .phone(2))
+        try expectEqual(keys.record(key.keyID), key)
+        try expectEqual(keys.record(KeyRecord.phone(2).keyID), .phone(2))
     }
 
     @Test func `commits are synchronised in full`() throws {
@@ -118,7 +119,7 @@ import Testing
                 try String.fetchOne(db, sql: "PRAGMA \($0)")
             }
         }
-        #expect(values == ["2", "wal", "1346587731", "8"])
+        expectEqual(values, ["2", "wal", "1346587731", "8"])
     }
 
     /// A use of a key.
@@ -154,11 +155,11 @@ import Testing
                 ]
             }
         }
-        #expect(try state() == [count, 0])
+        try expectEqual(state(), [count, 0])
         // A piece is twice what the last commit added, here everything.
         _ = try journal.commit(JournalBatch())
         try journal.settle()
-        #expect(try state() == [count, CounterFold.pieceMin])
+        try expectEqual(state(), [count, CounterFold.pieceMin])
         let keys = try KeyAdministration(path: folder.database)
         let page = try keys.scan(KeyFilter(), after: nil, limit: count)
         #expect(page.records.allSatisfy { $0.counters.highest.rawValue == 5 })
@@ -167,11 +168,11 @@ import Testing
         _ = try journal.commit(JournalBatch(changes: [late]))
         try journal.settle()
         try journal.settle()
-        #expect(try state() == [1, count])
-        #expect(try keys.record(rows[0].keyID)?.counters.highest.rawValue == 8)
-        #expect(try keys.record(rows[0].keyID)?.lastUsedAt == 10)
+        try expectEqual(state(), [1, count])
+        try expectEqual(keys.record(rows[0].keyID)?.counters.highest.rawValue, 8)
+        try expectEqual(keys.record(rows[0].keyID)?.lastUsedAt, 10)
         try journal.settle()
-        #expect(try state() == [1, count])
+        try expectEqual(state(), [1, count])
     }
 
     @Test func `a fold that a crash has cut is done again`() throws {
@@ -192,11 +193,11 @@ import Testing
                 Issue.record("a key is missing")
                 return
             }
-            #expect(key.counter.rawValue == 5)
+            expectEqual(key.counter.rawValue, 5)
         }
         for _ in 0..<3 { try journal.settle() }
         let database = try KeyDatabase(path: folder.database, creates: false)
-        #expect(try database.queue.read { try CounterLog.count($0) } == 0)
+        try expectEqual(database.queue.read { try CounterLog.count($0) }, 0)
     }
 }
 

@@ -1,5 +1,6 @@
 import AppAttest
 import Encodings
+import Expectations
 import Foundation
 import GRDB
 import KeyStore
@@ -59,14 +60,14 @@ import Testing
             try files.removeItem(atPath: folder.database)
             try files.moveItem(atPath: copy, toPath: folder.database)
         case .missing: try files.removeItem(atPath: folder.database)
-        case .empty: #expect(truncate(folder.database, 0) == 0)
+        case .empty: expectEqual(truncate(folder.database, 0), 0)
         case .another:
             let other = folder.path + "/other.db"
             for number in UInt8(1)...9 { try use(other) { try enrol(.sample(number), $0) } }
             try files.removeItem(atPath: folder.database)
             try files.moveItem(atPath: other, toPath: folder.database)
         case .unknown: try files.removeItem(atPath: file)
-        case .garbled: #expect(truncate(file, 15) == 0)
+        case .garbled: expectEqual(truncate(file, 15), 0)
         }
     }
 
@@ -82,9 +83,9 @@ import Testing
         } catch {
             problem = error
         }
-        #expect(problem?.reason == .older)
-        #expect(try number(folder.database) == before)
-        #expect(reason(folder.database)?.reason == .older)
+        expectEqual(problem?.reason, .older)
+        try expectEqual(number(folder.database), before)
+        expectEqual(reason(folder.database)?.reason, .older)
     }
 
     @Test(arguments: Find.allCases)
@@ -92,22 +93,22 @@ import Testing
         find: Find
     ) throws {
         try use(folder.database) { try enrol(key, $0) }
-        #expect(reason(folder.database) == nil)
+        expectEqual(reason(folder.database), nil)
         try put(find)
         let refused = try #require(reason(folder.database))
-        #expect(refused.reason == .older)
+        expectEqual(refused.reason, .older)
         for part in [folder.database, "--accept-older-store", "replayed", "revoked"] {
             #expect(refused.description.contains(part), "\(refused)")
         }
         // To be refused changes nothing.
-        #expect(reason(folder.database) == refused)
+        expectEqual(reason(folder.database), refused)
         let journal = try SQLiteKeyJournal(path: folder.database, age: .any)
-        #expect(journal.accepted == refused)
+        expectEqual(journal.accepted, refused)
         journal.close()
         // It is the newest from now on.
-        #expect(reason(folder.database) == nil)
+        expectEqual(reason(folder.database), nil)
         let again = try SQLiteKeyJournal(path: folder.database, age: .any)
-        #expect(again.accepted == nil)
+        expectEqual(again.accepted, nil)
         again.close()
     }
 
@@ -131,15 +132,15 @@ import Testing
         try journal.settle()
         try expectMoved("a counter")
         let keys = try KeyAdministration(path: folder.database)
-        #expect(try keys.revoke(key.keyID, ChangeNote(now: 5)) == .revoked)
+        try expectEqual(keys.revoke(key.keyID, ChangeNote(now: 5)), .revoked)
         try expectMoved("a revocation beside a gateway")
         try table.close()
         let lines = try folder.write(KeyLine.text(.sample(3)), to: "import.jsonl")
-        #expect(try keys.importLines(from: lines).inserted == 1)
+        try expectEqual(keys.importLines(from: lines).inserted, 1)
         try expectMoved("an import without a gateway")
         try keys.close()
         let database = try KeyDatabase(path: folder.database, creates: false)
-        #expect(try database.queue.read { try Generation.current($0) }.number == last)
+        try expectEqual(database.queue.read { try Generation.current($0) }.number, last)
     }
 
     private func rows(_ journal: SQLiteKeyJournal) throws -> [KeyRow] {
@@ -159,14 +160,14 @@ import Testing
             let before = try number(folder.database)
             _ = try journal.commit(JournalBatch(changes: [change]))
             try journal.settle()
-            #expect(try number(folder.database) == before + 1)
+            try expectEqual(number(folder.database), before + 1)
         }
         let database = try KeyDatabase(path: folder.database, creates: false)
-        #expect(try database.queue.read { try CounterLog.count($0) } == 0)
+        try expectEqual(database.queue.read { try CounterLog.count($0) }, 0)
         let stored = try database.queue.read { try Generation.current($0) }
         #expect(stored.number == (try number(folder.database)))
         try table.close()
-        #expect(reason(folder.database) == nil)
+        expectEqual(reason(folder.database), nil)
     }
 
     @Test func `a store of the first version, and one that a command has made, start as ever`()
@@ -174,9 +175,9 @@ import Testing
     {
         let keys = try KeyAdministration(path: folder.database, creates: true)
         let lines = try folder.write(KeyLine.text(key), to: "import.jsonl")
-        #expect(try keys.importLines(from: lines).inserted == 1)
+        try expectEqual(keys.importLines(from: lines).inserted, 1)
         try keys.close()
-        #expect(reason(folder.database) == nil)
+        expectEqual(reason(folder.database), nil)
         // The first version had neither the columns and the table nor the file.
         let old = try DatabaseQueue(path: folder.database)
         try old.write { db in
@@ -200,7 +201,7 @@ import Testing
         }
         try old.close()
         try FileManager.default.removeItem(atPath: file)
-        #expect(reason(folder.database) == nil)
+        expectEqual(reason(folder.database), nil)
         #expect(try number(folder.database) > 0)
     }
 
@@ -214,15 +215,15 @@ import Testing
             return try journal.enrolmentSecret()
         }
         let first = try #require(try secret())
-        #expect(first.count == 32)
-        #expect(try secret() == first)
-        #expect(try secret(age: .any) == first)
+        expectEqual(first.count, 32)
+        try expectEqual(secret(), first)
+        try expectEqual(secret(age: .any), first)
         let copy = try Data(contentsOf: URL(filePath: folder.database))
-        #expect(try secret() == first)
+        try expectEqual(secret(), first)
         try copy.write(to: URL(filePath: folder.database))
         let redrawn = try #require(try secret(age: .any))
         #expect(redrawn != first)
-        #expect(try secret() == redrawn)
+        try expectEqual(secret(), redrawn)
         // It is in no export, in no spelling.
         let keys = try KeyAdministration(path: folder.database)
         var lines: [UInt8] = []
@@ -250,7 +251,7 @@ import Testing
         let now = try database.queue.read { try Generation.current($0) }
         try database.queue.close()
         _ = try GenerationFile(database: folder.database, GenerationFile.Record(generation: now))
-        #expect(reason(folder.database) == nil)
+        expectEqual(reason(folder.database), nil)
     }
 
     @Test func `a database that is put back to an older state in place is noticed`() throws {
@@ -262,6 +263,6 @@ import Testing
         try copy.backup(to: live)
         try live.close()
         eventually(within: 60) { table.readFault != nil }
-        #expect(table.readFault == JournalError(.replaced, ""))
+        expectEqual(table.readFault, JournalError(.replaced, ""))
     }
 }

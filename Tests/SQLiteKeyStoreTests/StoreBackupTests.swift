@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import GRDB
 import KeyStore
@@ -88,13 +89,13 @@ import Tokens
         let table = try table()
         try enrol(key, table)
         // Written behind: the gateway is asked to write it.
-        #expect(use(table, 7, at: enrolled + 1) == .admitted)
+        expectEqual(use(table, 7, at: enrolled + 1), .admitted)
         let report = try StoreBackup.make(ofStore: folder.database, to: copy)
-        #expect(report.keys == 1)
+        expectEqual(report.keys, 1)
         #expect(report.bytes > 0)
-        #expect(try TemporaryFolder.mode(copy) == 0o600)
+        try expectEqual(TemporaryFolder.mode(copy), 0o600)
         let stored = try KeyAdministration(reading: copy).record(key.keyID)
-        #expect(stored?.counters.highest == SignCounter(rawValue: 7))
+        expectEqual(stored?.counters.highest, SignCounter(rawValue: 7))
         #expect(StoreExamination(of: copy, as: .copy).isGood)
         let bytes = try Data(contentsOf: URL(filePath: copy))
         #expect(throws: StoreProblem(.occupied, copy, "")) {
@@ -104,7 +105,7 @@ import Tokens
                 throw StoreProblem(error.reason, error.path, "")
             }
         }
-        #expect(try Data(contentsOf: URL(filePath: copy)) == bytes)
+        try expectEqual(Data(contentsOf: URL(filePath: copy)), bytes)
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
         #expect(!names.contains { $0.hasSuffix(".part") })
         try table.close()
@@ -144,31 +145,31 @@ import Tokens
                 return error.reason
             }
         }
-        #expect(reason() == .locked)
+        expectEqual(reason(), .locked)
         try table.close()
         let before = try Data(contentsOf: URL(filePath: folder.database))
         try Data("no database, but long enough to be taken for one".utf8)
             .write(to: URL(filePath: copy))
-        #expect(reason() == .damaged)
+        expectEqual(reason(), .damaged)
         try FileManager.default.removeItem(atPath: copy)
-        #expect(reason() == .missing)
-        #expect(try Data(contentsOf: URL(filePath: folder.database)) == before)
-        #expect(try self.table().count == 1)
+        expectEqual(reason(), .missing)
+        try expectEqual(Data(contentsOf: URL(filePath: folder.database)), before)
+        try expectEqual(self.table().count, 1)
     }
 
     @Test func `a restore merges what the present database knows, and keeps that file`() throws {
         let (second, third) = (KeyRecord.sample(2), KeyRecord.sample(3))
         var table = try table()
         for record in [key, second] { try enrol(record, table) }
-        #expect(use(table, 5, at: enrolled + 1) == .admitted)
+        expectEqual(use(table, 5, at: enrolled + 1), .admitted)
         _ = try StoreBackup.make(ofStore: folder.database, to: copy)
-        #expect(use(table, 9, at: enrolled + 2) == .admitted)
+        expectEqual(use(table, 9, at: enrolled + 2), .admitted)
         try enrol(third, table)
         try table.close()
         let keys = try KeyAdministration(path: folder.database)
         let note = ChangeNote(now: enrolled + 3, by: "test")
-        #expect(try keys.revoke(third.keyID, note) == .revoked)
-        #expect(try keys.delete(second.keyID, note) == .deleted)
+        try expectEqual(keys.revoke(third.keyID, note), .revoked)
+        try expectEqual(keys.delete(second.keyID, note), .deleted)
         try keys.close()
 
         let report = try restore()
@@ -176,27 +177,27 @@ import Tokens
             Issue.record("\(report)")
             return
         }
-        #expect(report.keys == 2)
+        expectEqual(report.keys, 2)
         let kept = try #require(report.kept)
-        #expect(kept == folder.database + ".before-20231114T222140Z")
+        expectEqual(kept, folder.database + ".before-20231114T222140Z")
         #expect(try KeyAdministration(reading: kept).record(third.keyID) != nil)
         // It is the newest, and needs no option.
         table = try self.table()
-        #expect(use(table, 9, at: restored) == .refused(.replayed))
-        #expect(use(table, 10, at: restored) == .admitted)
-        #expect(use(table, 1, of: third.keyID, at: restored) == .refused(.revoked))
-        #expect(use(table, 1, of: second.keyID, at: restored) == .refused(.unknown))
+        expectEqual(use(table, 9, at: restored), .refused(.replayed))
+        expectEqual(use(table, 10, at: restored), .admitted)
+        expectEqual(use(table, 1, of: third.keyID, at: restored), .refused(.revoked))
+        expectEqual(use(table, 1, of: second.keyID, at: restored), .refused(.unknown))
         try table.close()
         let history = try KeyAdministration(reading: folder.database).changes(of: nil, limit: 9)
-        #expect(history.map(\.action) == [.storeRestored, .deleted, .revoked])
+        expectEqual(history.map(\.action), [.storeRestored, .deleted, .revoked])
     }
 
     @Test func `a token that was spent behind a backup is not fresh in its restore`() throws {
         var table = try table()
         try enrol(key, table)
-        #expect(try spend(1, table) == .fresh)
+        try expectEqual(spend(1, table), .fresh)
         _ = try StoreBackup.make(ofStore: folder.database, to: copy)
-        #expect(try spend(2, table) == .fresh)
+        try expectEqual(spend(2, table), .fresh)
         try table.close()
         let report = try restore()
         guard case .merged = report.present else {
@@ -204,9 +205,9 @@ import Tokens
             return
         }
         table = try self.table()
-        #expect(try spend(1, table) == .spent)
-        #expect(try spend(2, table) == .spent)
-        #expect(try spend(3, table) == .fresh)
+        try expectEqual(spend(1, table), .spent)
+        try expectEqual(spend(2, table), .spent)
+        try expectEqual(spend(3, table), .fresh)
         try table.close()
     }
 
@@ -229,11 +230,11 @@ import Tokens
         _ = try restore()
         let keys = try KeyAdministration(reading: folder.database)
         let first = try #require(try keys.record(key.keyID))
-        #expect(first.receipt == [7])
-        #expect(first.receiptState == state)
+        expectEqual(first.receipt, [7])
+        expectEqual(first.receiptState, state)
         let other = try #require(try keys.record(second.keyID))
-        #expect(other.receipt == second.receipt)
-        #expect(other.receiptState == tried)
+        expectEqual(other.receipt, second.receipt)
+        expectEqual(other.receiptState, tried)
     }
 
     /// How an older copy comes to be the store.
@@ -245,9 +246,9 @@ import Tokens
     ) throws {
         var table = try table()
         try enrol(key, table)
-        #expect(use(table, 5, at: enrolled + 1) == .admitted)
+        expectEqual(use(table, 5, at: enrolled + 1), .admitted)
         _ = try StoreBackup.make(ofStore: folder.database, to: copy)
-        #expect(use(table, 8, at: enrolled + 2) == .admitted)
+        expectEqual(use(table, 8, at: enrolled + 2), .admitted)
         try table.close()
         try removeStore()
         switch way {
@@ -265,9 +266,9 @@ import Tokens
         // Further than any clock of this test, so that it does not matter when it runs.
         let late = Int64.max / 2
         let window = StoreCounterRule.window(64)
-        #expect(use(table, 8, at: late) == .refused(.unanchored))
-        #expect(use(table, 9, rule: window, at: late) == .refused(.unanchored))
-        #expect(use(table, 5, try challenge(), at: late) == .refused(.replayed))
+        expectEqual(use(table, 8, at: late), .refused(.unanchored))
+        expectEqual(use(table, 9, rule: window, at: late), .refused(.unanchored))
+        expectEqual(use(table, 5, try challenge(), at: late), .refused(.replayed))
         let peeked = table.peek(
             key.keyID,
             counter: SignCounter(rawValue: 8),
@@ -275,17 +276,17 @@ import Tokens
             challenge: nil,
             issuer: issuer
         )
-        #expect(peeked == .refused(.unanchored))
-        #expect(use(table, 12, try challenge(), at: late) == .admitted)
+        expectEqual(peeked, .refused(.unanchored))
+        expectEqual(use(table, 12, try challenge(), at: late), .admitted)
         for counter in [8, 9, 11] as [UInt32] {
-            #expect(use(table, counter, rule: window, at: late) == .refused(.replayed))
+            expectEqual(use(table, counter, rule: window, at: late), .refused(.replayed))
         }
-        #expect(use(table, 13, at: late) == .admitted)
+        expectEqual(use(table, 13, at: late), .admitted)
         try table.close()
         // Also behind the next start.
         table = try self.table()
-        #expect(use(table, 11, rule: window, at: late) == .refused(.replayed))
-        #expect(use(table, 14, at: late) == .admitted)
+        expectEqual(use(table, 11, rule: window, at: late), .refused(.replayed))
+        expectEqual(use(table, 14, at: late), .admitted)
         try table.close()
     }
 
@@ -299,8 +300,8 @@ import Tokens
         var late = KeyRecord.sample(2)
         late.enrolledAt = Int64(Date.now.timeIntervalSince1970) + 10
         try enrol(late, table)
-        #expect(use(table, 1, of: late.keyID, at: late.enrolledAt ?? 0) == .admitted)
-        #expect(use(table, 1, at: late.enrolledAt ?? 0) == .refused(.unanchored))
+        expectEqual(use(table, 1, of: late.keyID, at: late.enrolledAt ?? 0), .admitted)
+        expectEqual(use(table, 1, at: late.enrolledAt ?? 0), .refused(.unanchored))
         try table.close()
         let found = texts(.store, folder.database)
         #expect(
@@ -323,29 +324,29 @@ import Tokens
             try KeyAdministration(reading: folder.database).copy(to: .store(target))
         }
         let first = try report()
-        #expect(first.differing.map(\.keyID) == [key.keyID])
-        #expect(try target.count() == 0)
+        expectEqual(first.differing.map(\.keyID), [key.keyID])
+        try expectEqual(target.count(), 0)
         // Further than any clock of this test, so that it does not matter when it runs.
-        #expect(use(table, 12, try challenge(), at: Int64.max / 2) == .admitted)
+        expectEqual(use(table, 12, try challenge(), at: Int64.max / 2), .admitted)
         try table.committer.flush()
         let second = try report()
         #expect(second.inserted == 1 && second.differingCount == 0)
         let stored = try target.record(key.keyID)
-        #expect(stored?.counters.highest == SignCounter(rawValue: 12))
+        expectEqual(stored?.counters.highest, SignCounter(rawValue: 12))
         try table.close()
     }
 
     @Test func `a check says what is wrong, and what to do`() throws {
         let table = try table()
         try enrol(key, table)
-        #expect(use(table, 5, at: enrolled + 1) == .admitted)
+        expectEqual(use(table, 5, at: enrolled + 1), .admitted)
         try table.committer.flush()
         let running = texts(.store, folder.database)
         #expect(running.allSatisfy { $0.hasPrefix("ok: ") }, "\(running)")
         #expect(running.contains { $0.contains("used by process \(getpid())") })
         try table.close()
         #expect(texts(.store, folder.database).allSatisfy { $0.hasPrefix("ok: ") })
-        #expect(chmod(folder.database, 0o644) == 0)
+        expectEqual(chmod(folder.database, 0o644), 0)
         #expect(texts(.store, folder.database).contains { $0.contains("chmod 600") })
         // An older copy.
         let file = folder.database + GenerationFile.suffix
@@ -377,9 +378,9 @@ import Tokens
         } catch {
             problem = error
         }
-        #expect(problem?.reason == .outdated)
-        #expect(problem?.hint.contains("start the gateway once") == true)
+        expectEqual(problem?.reason, .outdated)
+        expectEqual(problem?.hint.contains("start the gateway once"), true)
         let after = try DatabaseQueue(path: folder.database)
-        #expect(try after.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 4)
+        try expectEqual(after.read { try Int.fetchOne($0, sql: "PRAGMA user_version") }, 4)
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import Foundation
 import GRDB
 import KeyStore
@@ -28,7 +29,7 @@ extension KeyID {
         let journal = try SQLiteKeyJournal(path: folder.database)
         try enrol([.sample(1)], journal)
         for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket"] {
-            #expect(try TemporaryFolder.mode(folder.database + suffix) == 0o600)
+            try expectEqual(TemporaryFolder.mode(folder.database + suffix), 0o600)
         }
         withExtendedLifetime(journal) {}
     }
@@ -42,7 +43,7 @@ extension KeyID {
         )
         for path in [folder.database, link] {
             let refused = try problem { _ = try SQLiteKeyJournal(path: path) }
-            #expect(refused.reason == .locked)
+            expectEqual(refused.reason, .locked)
             #expect(refused.description.contains("process \(getpid())"))
         }
         journal.close()
@@ -64,8 +65,8 @@ extension KeyID {
         #expect(StoreFile.write(longer, journal.lock.descriptor, 0))
         try journal.lock.note(journal.files, database: folder.database)
         let holder = try #require(StoreLock.holder(ofDatabase: folder.database))
-        #expect(holder.process == "\(getpid())")
-        #expect(holder.files == texts)
+        expectEqual(holder.process, "\(getpid())")
+        expectEqual(holder.files, texts)
         journal.close()
     }
 
@@ -73,7 +74,7 @@ extension KeyID {
         try SQLiteKeyJournal(path: folder.database).close()
         // Held much longer than a command does.
         let look = open(folder.database + ".lock", O_RDONLY | O_CLOEXEC)
-        #expect(flock(look, LOCK_SH | LOCK_NB) == 0)
+        expectEqual(flock(look, LOCK_SH | LOCK_NB), 0)
         DispatchQueue(label: "look").asyncAfter(deadline: .now() + .milliseconds(20)) {
             close(look)
         }
@@ -83,7 +84,7 @@ extension KeyID {
     @Test func `a file that is no database is refused with a way out`() throws {
         _ = try folder.write(String(repeating: "no database ", count: 1_000), to: "portcullis.db")
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
-        #expect(refused.reason == .damaged)
+        expectEqual(refused.reason, .damaged)
         #expect(refused.description.contains("store restore FILE"))
         #expect(refused.description.contains(folder.database))
     }
@@ -97,7 +98,7 @@ extension KeyID {
         for index in start..<(start + 2_000) { bytes[index] = 0xA5 }
         try bytes.write(to: URL(fileURLWithPath: folder.database))
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
-        #expect(refused.reason == .damaged)
+        expectEqual(refused.reason, .damaged)
         #expect(refused.hint.contains("keys import"))
     }
 
@@ -106,8 +107,11 @@ extension KeyID {
         try other.write { try $0.execute(sql: "CREATE TABLE notes (text TEXT)") }
         try other.close()
         let before = try Data(contentsOf: URL(fileURLWithPath: folder.database))
-        #expect(try problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason == .foreign)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: folder.database)) == before)
+        try expectEqual(
+            problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason,
+            .foreign
+        )
+        try expectEqual(Data(contentsOf: URL(fileURLWithPath: folder.database)), before)
     }
 
     @Test func `a database of a newer version is refused`() throws {
@@ -115,13 +119,14 @@ extension KeyID {
         try database.queue.write { try $0.execute(sql: "PRAGMA user_version = 99") }
         try database.queue.close()
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
-        #expect(refused.reason == .newer)
+        expectEqual(refused.reason, .newer)
         #expect(refused.detail.contains("99"))
     }
 
     @Test func `a command without a database says so, and makes none`() throws {
-        #expect(
-            try problem { _ = try KeyAdministration(path: folder.database) }.reason == .missing
+        try expectEqual(
+            problem { _ = try KeyAdministration(path: folder.database) }.reason,
+            .missing
         )
         #expect(!FileManager.default.fileExists(atPath: folder.database))
         _ = try KeyAdministration(path: folder.database, creates: true)
@@ -132,19 +137,19 @@ extension KeyID {
     func `a file beside a missing or empty database says that there was one`(
         suffix: String
     ) throws {
-        #expect(StorePreview.birthplace(folder.database) == .empty)
+        expectEqual(StorePreview.birthplace(folder.database), .empty)
         let left = try StoreFile.resolved(folder.write("", to: "portcullis.db" + suffix))
-        #expect(StorePreview.birthplace(folder.database) == .left(left))
+        expectEqual(StorePreview.birthplace(folder.database), .left(left))
         let database = try folder.write("", to: "portcullis.db")
-        #expect(StorePreview.birthplace(database) == .left(left))
+        expectEqual(StorePreview.birthplace(database), .left(left))
         _ = try folder.write("not empty", to: "portcullis.db")
-        #expect(StorePreview.birthplace(database) == .taken)
+        expectEqual(StorePreview.birthplace(database), .taken)
     }
 
     @Test(arguments: ["/proc/portcullis.db", "/nowhere/portcullis.db"])
     func `a folder that can't hold the database is named`(path: String) throws {
         let refused = try problem { _ = try SQLiteKeyJournal(path: path) }
-        #expect(refused.reason == .unusable)
+        expectEqual(refused.reason, .unusable)
         #expect(refused.description.contains("writable"))
     }
 
@@ -152,7 +157,7 @@ extension KeyID {
     func `a read-only folder is refused with a way out`() throws {
         try FileManager.default.setAttributes([.posixPermissions: 0o500], ofItemAtPath: folder.path)
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
-        #expect(refused.reason == .unusable)
+        expectEqual(refused.reason, .unusable)
         #expect(refused.hint.contains("writable"))
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder.path)
     }
@@ -162,18 +167,23 @@ extension KeyID {
             atPath: folder.database,
             withIntermediateDirectories: false
         )
-        #expect(try problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason == .unusable)
+        try expectEqual(
+            problem { _ = try SQLiteKeyJournal(path: folder.database) }.reason,
+            .unusable
+        )
     }
 
     @Test func `a write lock that another holds is waited for, then told as busy`() throws {
         let error = DatabaseError(resultCode: .SQLITE_BUSY)
-        #expect(KeyDatabase.journalError(error) == JournalError(.busy, ""))
-        #expect(KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_FULL)).reason == .full)
-        #expect(
-            KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_CORRUPT)).reason == .damaged
+        expectEqual(KeyDatabase.journalError(error), JournalError(.busy, ""))
+        expectEqual(KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_FULL)).reason, .full)
+        expectEqual(
+            KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_CORRUPT)).reason,
+            .damaged
         )
-        #expect(
-            KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_IOERR)).reason == .unusable
+        expectEqual(
+            KeyDatabase.journalError(DatabaseError(resultCode: .SQLITE_IOERR)).reason,
+            .unusable
         )
     }
 

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import Foundation
 import KeyStore
 import TestSupport
@@ -53,12 +54,12 @@ import Testing
         try FileManager.default.removeItem(atPath: folder.database + ".socket")
         let keys = try KeyAdministration(path: folder.database)
         let refused = try problem { _ = try keys.revoke(key.keyID, ChangeNote(now: 5)) }
-        #expect(refused.reason == .gatewayNotTold)
+        expectEqual(refused.reason, .gatewayNotTold)
         #expect(refused.description.contains("restart"))
         #expect(refused.description.contains("process \(getpid())"))
         try wait(for: "the revocation") { try isRevoked(table) }
         try table.close()
-        #expect(try keys.revoke(key.keyID, ChangeNote(now: 7)) == .alreadyRevoked(at: 5))
+        try expectEqual(keys.revoke(key.keyID, ChangeNote(now: 7)), .alreadyRevoked(at: 5))
     }
 
     @Test(arguments: ["", "-wal", "-shm", ".lock"], Fate.allCases)
@@ -73,14 +74,14 @@ import Testing
         let refused = try problem {
             _ = try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
         }
-        #expect(refused.reason == .replaced)
+        expectEqual(refused.reason, .replaced)
         #expect(refused.description.contains(path))
         try wait(for: "the fault") { isUnavailable(table) }
-        #expect(table.readFault == JournalError(.replaced, ""))
+        expectEqual(table.readFault, JournalError(.replaced, ""))
         let outcome = Box<EnrolOutcome>()
         table.enrol(.sample(2)) { outcome.set($0) }
         try wait(for: "the end of the enrolment") { outcome.value != nil }
-        #expect(outcome.value == .failed)
+        expectEqual(outcome.value, .failed)
 
         if fate == .replaced { try FileManager.default.removeItem(atPath: path) }
         try FileManager.default.moveItem(atPath: aside, toPath: path)
@@ -101,25 +102,25 @@ import Testing
         }
         // Cut between two looks: in the middle of one, SQLite would meet a bus error.
         journal.watch.pause()
-        #expect(truncate(folder.database + "-shm", 0) == 0)
+        expectEqual(truncate(folder.database + "-shm", 0), 0)
         journal.watch.goOn()
         try wait(for: "the fault") { faults.value != nil }
-        #expect(faults.value?.first?.detail.contains("was cut") == true)
+        expectEqual(faults.value?.first?.detail.contains("was cut"), true)
         try wait(for: "the end of the fault") { !isUnavailable(table) }
-        #expect(
-            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
-                == .revoked
+        try expectEqual(
+            KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5)),
+            .revoked
         )
         #expect(try isRevoked(table))
         try table.close()
-        #expect(try KeyAdministration(path: folder.database).count() == 1)
+        try expectEqual(KeyAdministration(path: folder.database).count(), 1)
     }
 
     @Test func `a second gateway is refused although somebody has deleted the lock`() throws {
         let table = try table()
         try FileManager.default.removeItem(atPath: folder.database + ".lock")
         let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
-        #expect(refused.reason == .locked)
+        expectEqual(refused.reason, .locked)
         withExtendedLifetime(table) {}
     }
 
@@ -130,7 +131,10 @@ import Testing
         let table = try KeyTable(journal: try SQLiteKeyJournal(path: path))
         table.enrol(key) { _ in }
         try table.committer.flush()
-        #expect(try KeyAdministration(path: path).revoke(key.keyID, ChangeNote(now: 5)) == .revoked)
+        try expectEqual(
+            KeyAdministration(path: path).revoke(key.keyID, ChangeNote(now: 5)),
+            .revoked
+        )
         #expect(try isRevoked(table))
         try table.close()
     }
@@ -139,9 +143,9 @@ import Testing
         try SQLiteKeyJournal(path: folder.database).close()
         _ = try folder.write("", to: "portcullis.db.socket")
         let table = try table()
-        #expect(
-            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
-                == .revoked
+        try expectEqual(
+            KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5)),
+            .revoked
         )
         #expect(try isRevoked(table))
         try table.close()
@@ -158,9 +162,9 @@ import Testing
             withExtendedLifetime(watch) {}
         }
         try table.goOn()
-        #expect(
-            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
-                == .revoked
+        try expectEqual(
+            KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5)),
+            .revoked
         )
         #expect(try isRevoked(table))
         try table.close()
@@ -174,9 +178,9 @@ import Testing
         do {
             let watch = ChangeWatch(lent: dup(lease.calls), database: folder.database)
             watch.start { nil }
-            #expect(
-                try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
-                    == .revoked
+            try expectEqual(
+                KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5)),
+                .revoked
             )
             withExtendedLifetime(watch) {}
         }
@@ -192,12 +196,12 @@ import Testing
                 ChangeAddress.socket(ofDatabase: folder.database) { connect($0, $1, $2) }
             )
             _ = ChangeAddress.send(text, to: socket)
-            #expect(ChangeAddress.receive(from: socket) == "")
+            expectEqual(ChangeAddress.receive(from: socket), "")
             close(socket)
         }
-        #expect(
-            try KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5))
-                == .revoked
+        try expectEqual(
+            KeyAdministration(path: folder.database).revoke(key.keyID, ChangeNote(now: 5)),
+            .revoked
         )
         #expect(try isRevoked(table))
         try table.close()

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Synchronization
 import Testing
@@ -49,50 +50,56 @@ import Testing
     }
 
     @Test func `each part that a front can change is named`() throws {
-        #expect(try changes(.method) { $0.method = "PATCH" } == [.method("PATCH")])
+        try expectEqual(changes(.method) { $0.method = "PATCH" }, [.method("PATCH")])
         let target = "/trial/a/b/A//~?b=%2f&a=1;c&a=%41"
-        #expect(try changes(.spelling) { $0.target = target } == [.path(target)])
+        try expectEqual(changes(.spelling) { $0.target = target }, [.path(target)])
         let query = "/trial/a//b/./%41/%2f%7E?a=1&b=%2f"
-        #expect(try changes(.spelling) { $0.target = query } == [.query(query)])
-        #expect(try changes(.plain) { $0.host = "inner" } == [.host("inner")])
-        #expect(try changes(.headers) { $0.fields = [] } == [.fieldsLost(["x-account"])])
+        try expectEqual(changes(.spelling) { $0.target = query }, [.query(query)])
+        try expectEqual(changes(.plain) { $0.host = "inner" }, [.host("inner")])
+        try expectEqual(changes(.headers) { $0.fields = [] }, [.fieldsLost(["x-account"])])
         let rewritten = try changes(.headers) { $0.fields = ["X-Account: portcullis-trial, b"] }
-        #expect(rewritten == [.fieldsRewritten(["x-account"])])
+        expectEqual(rewritten, [.fieldsRewritten(["x-account"])])
         let twice = try changes(.headers) { $0.fields += $0.fields }
-        #expect(twice == [.fieldsRewritten(["x-account"])])
+        expectEqual(twice, [.fieldsRewritten(["x-account"])])
     }
 
     @Test func `a signed Host is compared as the host, and is no field of a trial`() throws {
         let both = FrontTrial.all(headers: ["host", "x-account"], contentMax: nil)
         let trial = try #require(both.first { $0.kind == .headers })
-        #expect(trial.fields.map(\.name) == ["x-account"])
+        expectEqual(trial.fields.map(\.name), ["x-account"])
         let alone = FrontTrial.all(headers: ["host"], contentMax: nil)
         #expect(!alone.contains { $0.kind == .headers })
     }
 
     @Test func `content that is lost, cut, decoded or rewritten is told apart`() throws {
         let json = try Self.trial(.content).content
-        #expect(try changes(.content) { $0.content = TrialSighting.Content([]) } == [.contentLost])
-        #expect(try changes(.content) { $0.content = nil } == [.contentCut(to: nil)])
+        try expectEqual(
+            changes(.content) { $0.content = TrialSighting.Content([]) },
+            [.contentLost]
+        )
+        try expectEqual(changes(.content) { $0.content = nil }, [.contentCut(to: nil)])
         let part = Array(json.prefix(9))
-        #expect(
-            try changes(.content) { $0.content = TrialSighting.Content(part) } == [
+        try expectEqual(
+            changes(.content) { $0.content = TrialSighting.Content(part) },
+            [
                 .contentCut(to: 9)
             ]
         )
         let other = Array(json.reversed())
-        #expect(
-            try changes(.content) { $0.content = TrialSighting.Content(other) } == [
+        try expectEqual(
+            changes(.content) { $0.content = TrialSighting.Content(other) },
+            [
                 .contentRewritten
             ]
         )
         let text = Array("portcullis portcullis portcullis portcullis\n".utf8)
-        #expect(
-            try changes(.gzip) { $0.content = TrialSighting.Content(text) } == [.contentDecoded]
+        try expectEqual(
+            changes(.gzip) { $0.content = TrialSighting.Content(text) },
+            [.contentDecoded]
         )
-        #expect(try changes(.content) { $0.isWhole = false } == [.contentUnsure])
-        #expect(try changes(.chunks) { $0.framing = "length" } == [.lengthWritten])
-        #expect(try changes(.content) { $0.framing = "chunked" } == [.chunksWritten])
+        try expectEqual(changes(.content) { $0.isWhole = false }, [.contentUnsure])
+        try expectEqual(changes(.chunks) { $0.framing = "length" }, [.lengthWritten])
+        try expectEqual(changes(.content) { $0.framing = "chunked" }, [.chunksWritten])
     }
 
     @Test func `a sighting is read as it was written`() throws {
@@ -100,8 +107,8 @@ import Testing
         seen.form = "ext_authz"
         seen.asksWithContent = true
         seen.isWhole = false
-        #expect(TrialSighting(json: seen.json.span) == seen)
-        #expect(TrialSighting(json: Array("{}".utf8).span) == nil)
+        expectEqual(TrialSighting(json: seen.json.span), seen)
+        expectEqual(TrialSighting(json: Array("{}".utf8).span), nil)
     }
 
     @Test func `an id is open once, for its time, and the oldest give way`() {
@@ -116,15 +123,15 @@ import Testing
         for (id, now) in arrivals {
             let isOpen = trials.isOpen(id, now: now)
             taken.append(trials.arrived(id, TrialSighting(), now: now))
-            #expect(isOpen == taken.last)
+            expectEqual(isOpen, taken.last)
         }
-        #expect(taken == [false, true, false, false, true])
+        expectEqual(taken, [false, true, false, false, true])
         trials.read(ids[0], .init([1, 2, 3]))
         let names = ids.map { String(decoding: $0, as: UTF8.self) }
-        #expect(trials.sightings(names + ["none"]).map { $0?.content?.count } == [3, nil, nil])
+        expectEqual(trials.sightings(names + ["none"]).map { $0?.content?.count }, [3, nil, nil])
         let many = trials.open(1_000, now: 7)
-        #expect(many.count == FrontTrials.openMax)
-        #expect(trials.sightings(names) == [nil, nil])
+        expectEqual(many.count, FrontTrials.openMax)
+        expectEqual(trials.sightings(names), [nil, nil])
     }
 
     @Test func `the path of a trial is the gateway's, whether its id is open or not`() throws {
@@ -153,13 +160,13 @@ import Testing
             }
         }
         for target in ["/", "/own/keys", "/own-trial", "/Own-trial/\(id)", "/a/own-trial/\(id)"] {
-            #expect(try find(target) == nil)
+            try expectEqual(find(target), nil)
         }
         for target in ["/own-trial/", "/own-trial/\(id.dropLast())", "/own-trial/x\(id)"] {
-            #expect(try find(target) == "no-such-endpoint")
+            try expectEqual(find(target), "no-such-endpoint")
         }
-        #expect(try find("/own-trial/\(id)//a?b") == "trial")
-        #expect(try find("/own-trial/\(id)") == "no-such-endpoint")
+        try expectEqual(find("/own-trial/\(id)//a?b"), "trial")
+        try expectEqual(find("/own-trial/\(id)"), "no-such-endpoint")
         let seen = try #require(trials.change { $0.sightings([id]) }[0])
         #expect(seen.target == "/own-trial/\(id)//a?b" && seen.method == "POST" && seen.host == "a")
         #expect(seen.form == "ext_authz" && seen.asksWithContent)

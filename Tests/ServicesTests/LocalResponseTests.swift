@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import HTTPWire
 import Testing
@@ -31,13 +32,13 @@ import Verification
             .refused(.counterReplayed),
             LocalResponse.Details(challenge: "AQEA")
         )
-        #expect(response.status == 401)
+        expectEqual(response.status, 401)
         let fields = fields(response)
-        #expect(
-            fields["WWW-Authenticate"]
-                == #"AppAttest error="counter-replayed", next="sign-again", challenge="AQEA""#
+        expectEqual(
+            fields["WWW-Authenticate"],
+            #"AppAttest error="counter-replayed", next="sign-again", challenge="AQEA""#
         )
-        #expect(fields["App-Attest-Challenge"] == "AQEA")
+        expectEqual(fields["App-Attest-Challenge"], "AQEA")
         let document = try document(response)
         #expect(document["type"] as? String == "about:blank")
         #expect(document["status"] as? Int == 401)
@@ -58,7 +59,7 @@ import Verification
         var details = LocalResponse.Details(challenge: "AQEA")
         details.signing = #"sign="target""#
         let fields = fields(LocalResponse(.refused(refusal), details))
-        #expect(fields["WWW-Authenticate"] == expected)
+        expectEqual(fields["WWW-Authenticate"], expected)
     }
 
     /// An origin can answer 403 with the gateway's own JSON. What it can't send is the field.
@@ -69,9 +70,9 @@ import Verification
             let response = LocalResponse(outcome)
             let next = try document(response)["next"] as? String
             let expected = outcome.reason + (next.map { ";next=\($0)" } ?? "")
-            #expect(fields(response)["App-Attest-Error"] == expected)
+            expectEqual(fields(response)["App-Attest-Error"], expected)
         }
-        #expect(fields(LocalResponse(.created, "text/plain", [], challenge: "AQEA")).count == 1)
+        expectEqual(fields(LocalResponse(.created, "text/plain", [], challenge: "AQEA")).count, 1)
         #expect(fields(LocalResponse(empty: .lastHop)).isEmpty)
     }
 
@@ -80,7 +81,7 @@ import Verification
             .refused(.keyUnknown),
             LocalResponse.Details(challenge: "AQEA")
         )
-        #expect(fields(response)["App-Attest-Challenge"] == nil)
+        expectEqual(fields(response)["App-Attest-Challenge"], nil)
         #expect(try document(response)["next"] as? String == "enrol")
         #expect(try document(response)["challenge"] == nil)
     }
@@ -89,13 +90,13 @@ import Verification
     func `later says when, and never at once`(seconds: Int, text: String) {
         let details = LocalResponse.Details(waitSeconds: seconds)
         let response = LocalResponse(.refused(.enrolmentThrottled), details)
-        #expect(fields(response)["Retry-After"] == text)
+        expectEqual(fields(response)["Retry-After"], text)
     }
 
     @Test func `a 405 lists what is allowed`() {
         var details = LocalResponse.Details()
         details.allowed = [.get, .head]
-        #expect(fields(LocalResponse(.fault(.methodRefused), details))["Allow"] == "GET, HEAD")
+        expectEqual(fields(LocalResponse(.fault(.methodRefused), details))["Allow"], "GET, HEAD")
     }
 
     @Test func `every answer is for its request alone, and its content is what it says to be`() {
@@ -120,13 +121,13 @@ import Verification
             let fields = self.fields(response)
             #expect(head.contains("\r\nContent-Type: application/grpc\r\n"))
             #expect(head.contains("\r\nContent-Length: 0\r\n"))
-            #expect(fields["grpc-status"] == "\(outcome.row.grpc.rawValue)")
+            expectEqual(fields["grpc-status"], "\(outcome.row.grpc.rawValue)")
             #expect(outcome.row.grpc != .ok)
             let message = try #require(fields["grpc-message"]?.removingPercentEncoding)
-            #expect(Array((message + "\n").utf8) == plain.content)
+            expectEqual(Array((message + "\n").utf8), plain.content)
             // What says how to sign is where it is in any answer.
-            #expect(fields["WWW-Authenticate"] == self.fields(plain)["WWW-Authenticate"])
-            #expect(fields["App-Attest-Challenge"] == self.fields(plain)["App-Attest-Challenge"])
+            expectEqual(fields["WWW-Authenticate"], self.fields(plain)["WWW-Authenticate"])
+            expectEqual(fields["App-Attest-Challenge"], self.fields(plain)["App-Attest-Challenge"])
         }
     }
 
@@ -144,7 +145,7 @@ import Verification
         (504, .deadlineExceeded), (508, .internalError),
     ])
     func `a status of HTTP has its status of gRPC`(status: Int, call: GRPCStatus) {
-        #expect(GRPCStatus(answering: status) == call)
+        expectEqual(GRPCStatus(answering: status), call)
     }
 
     @Test func `the answer to HEAD speaks of the content and has none`() {
@@ -152,7 +153,7 @@ import Verification
         let head = text(response, isHead: true)
         #expect(head.contains("\r\nContent-Length: 3\r\n"))
         #expect(head.hasSuffix("\r\n\r\n"))
-        #expect(text(response) == head + "ok\n")
+        expectEqual(text(response), head + "ok\n")
     }
 
     @Test func `what a success without content is made of`() {
@@ -165,6 +166,6 @@ import Verification
             \r
 
             """
-        #expect(text(LocalResponse(empty: .lastHop), .keepAlive) == expected)
+        expectEqual(text(LocalResponse(empty: .lastHop), .keepAlive), expected)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 import Verification
@@ -57,8 +58,9 @@ import Verification
     @Test(arguments: statuses)
     func `every reason has its status`(status: Int, reasons: [String]) throws {
         for reason in reasons {
-            #expect(
-                LocalOutcome.refused(try #require(Refusal(rawValue: reason))).row.status == status
+            expectEqual(
+                LocalOutcome.refused(try #require(Refusal(rawValue: reason))).row.status,
+                status
             )
         }
     }
@@ -101,8 +103,8 @@ import Verification
         for reason in reasons {
             let refusal = try #require(Refusal(rawValue: reason))
             let row = LocalOutcome.notEnrolled(refusal).row
-            #expect(row.nextStep.rawValue == step, "\(reason)")
-            #expect(row.status == LocalOutcome.refused(refusal).row.status)
+            expectEqual(row.nextStep.rawValue, step, "\(reason)")
+            expectEqual(row.status, LocalOutcome.refused(refusal).row.status)
         }
     }
 
@@ -114,7 +116,7 @@ import Verification
 
     @Test func `no reason is missing from the table`() {
         let named = Set(Self.statuses.flatMap(\.1))
-        #expect(Set(Refusal.allCases.map(\.rawValue)) == named)
+        expectEqual(Set(Refusal.allCases.map(\.rawValue)), named)
     }
 
     @Test(arguments: Malformed.Reason.allCases)
@@ -135,7 +137,7 @@ import Verification
     func `every failure of an origin has its status`(status: Int, reasons: [String]) throws {
         for reason in reasons {
             let failure = try #require(OriginFailure(rawValue: reason))
-            #expect(LocalOutcome.failed(failure).row.status == status)
+            expectEqual(LocalOutcome.failed(failure).row.status, status)
         }
     }
 
@@ -158,7 +160,7 @@ import Verification
     func `every fault has its status`(status: Int, reasons: [String]) throws {
         for reason in reasons {
             let fault = try #require(LocalFault(rawValue: reason))
-            #expect(LocalOutcome.fault(fault).row.status == status)
+            expectEqual(LocalOutcome.fault(fault).row.status, status)
         }
     }
 
@@ -177,11 +179,11 @@ import Verification
             switch row.status {
             // Operators show a token; everybody else signs.
             case 401 where [.fault(.tokenMissing), .fault(.tokenWrong)].contains(outcome):
-                #expect(row.companion == .bearer)
-            case 401: #expect(row.companion == .authenticate)
-            case 405: #expect(row.companion == .allow)
+                expectEqual(row.companion, .bearer)
+            case 401: expectEqual(row.companion, .authenticate)
+            case 405: expectEqual(row.companion, .allow)
             case 429, 503: #expect(row.companion == .retryAfter && row.nextStep == .retryLater)
-            default: #expect(row.companion == .none)
+            default: expectEqual(row.companion, .none)
             }
         }
     }
@@ -189,7 +191,7 @@ import Verification
     @Test func `every title is a sentence`() {
         for outcome in Self.all where outcome.row.blame != .nobody {
             #expect(outcome.row.title.hasSuffix("."))
-            #expect(outcome.row.title.first?.isUppercase == true)
+            expectEqual(outcome.row.title.first?.isUppercase, true)
         }
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import KeyStore
 import Rules
 import Telemetry
@@ -46,11 +47,14 @@ import Testing
         func orders() -> [String] {
             lines(snapshot).filter { $0.hasPrefix("portcullis_rollout_orders") }
         }
-        #expect(orders() == [])
+        expectEqual(orders(), [])
         snapshot.rules[0].source = .command
-        #expect(orders() == [#"portcullis_rollout_orders{rule="orders",source="command"} 1"#])
+        expectEqual(orders(), [#"portcullis_rollout_orders{rule="orders",source="command"} 1"#])
         snapshot.rules[1].source = .emergency
-        #expect(orders().last == #"portcullis_rollout_orders{rule="default",source="emergency"} 1"#)
+        expectEqual(
+            orders().last,
+            #"portcullis_rollout_orders{rule="default",source="emergency"} 1"#
+        )
     }
 
     @Test func `the families of limited connections are there where nothing is limited`() {
@@ -68,11 +72,12 @@ import Testing
             lines(snapshot).filter { $0.hasPrefix("portcullis_origin_response_seconds_count") }
         }
         snapshot.origins = ["shop", "idle"].map { OriginFacts(name: $0, servers: []) }
-        #expect(counts() == [#"portcullis_origin_response_seconds_count{origin="shop"} 3"#])
+        expectEqual(counts(), [#"portcullis_origin_response_seconds_count{origin="shop"} 3"#])
         snapshot.origins = ["shop", "media"].map { OriginFacts(name: $0, servers: []) }
         snapshot.rules[1].origin = "media"
-        #expect(
-            counts() == [
+        expectEqual(
+            counts(),
+            [
                 #"portcullis_origin_response_seconds_count{origin="shop"} 2"#,
                 #"portcullis_origin_response_seconds_count{origin="media"} 1"#,
             ]
@@ -82,7 +87,7 @@ import Testing
 
     @Test func `verdicts that did not occur are left out`() {
         let verdicts = lines(.sample()).filter { $0.hasPrefix("portcullis_verdicts_total") }
-        #expect(verdicts.count == 2)
+        expectEqual(verdicts.count, 2)
     }
 
     @Test func `every sample belongs to a family that was declared once, right before it`() {
@@ -94,7 +99,7 @@ import Testing
             let name = words[0].prefix { $0 != "{" }
             #expect(["", "_bucket", "_sum", "_count"].map { family + $0 }.contains(String(name)))
         }
-        #expect(Set(families).count == families.count)
+        expectEqual(Set(families).count, families.count)
         #expect(families.count > Counter.allCases.count + Distribution.allCases.count)
     }
 

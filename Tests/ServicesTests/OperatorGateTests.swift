@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import HTTPWire
 import Testing
 
@@ -83,14 +84,14 @@ struct OperatorGateTests {
     ) throws {
         let gate = OperatorGate()
         let expected = isServed ? "" : "host-refused"
-        #expect(try find(gate, "GET /page", host: host) == (isServed ? "page" : expected))
-        #expect(try find(gate, "GET /call", host: host) == (isServed ? "call" : expected))
+        try expectEqual(find(gate, "GET /page", host: host), isServed ? "page" : expected)
+        try expectEqual(find(gate, "GET /call", host: host), isServed ? "call" : expected)
         let own = "Origin: http://\(host)"
-        #expect(try find(gate, "POST /call", host: host, own) == (isServed ? "call" : expected))
+        try expectEqual(find(gate, "POST /call", host: host, own), isServed ? "call" : expected)
         // Also where it does not say that a browser sends it.
-        #expect(try find(gate, "POST /call", host: host) == (isServed ? "call" : expected))
+        try expectEqual(find(gate, "POST /call", host: host), isServed ? "call" : expected)
         // Probes, for which orchestrators ask by whatever name they know.
-        #expect(try find(gate, "GET /probe", host: host) == "probe")
+        try expectEqual(find(gate, "GET /probe", host: host), "probe")
     }
 
     @Test(arguments: [
@@ -104,8 +105,8 @@ struct OperatorGateTests {
     ) throws {
         let gate = OperatorGate(hosts: ["gateway.Internal"])
         let expected = isServed ? "" : "host-refused"
-        #expect(try find(gate, "GET /page", host: host) == (isServed ? "page" : expected))
-        #expect(try find(gate, "POST /call", host: host) == (isServed ? "call" : expected))
+        try expectEqual(find(gate, "GET /page", host: host), isServed ? "page" : expected)
+        try expectEqual(find(gate, "POST /call", host: host), isServed ? "call" : expected)
     }
 
     @Test(arguments: [
@@ -126,11 +127,11 @@ struct OperatorGateTests {
         isServed: Bool
     ) throws {
         let expected = isServed ? "call" : "cross-site"
-        #expect(try find(OperatorGate(), "POST /call", fields) == expected)
+        try expectEqual(find(OperatorGate(), "POST /call", fields), expected)
         // Also with the token: a page that has it is the gateway's own.
         let gate = OperatorGate(tokens: Tokens(Self.secret))
         let token = "Authorization: Bearer \(Self.secret)"
-        #expect(try find(gate, "POST /call", token, fields) == expected)
+        try expectEqual(find(gate, "POST /call", token, fields), expected)
     }
 
     private static let shown: [(String, String)] = [
@@ -149,17 +150,17 @@ struct OperatorGateTests {
     @Test(arguments: shown)
     func `a call needs the token, whole, in its own field`(field: String, expected: String) throws {
         let gate = OperatorGate(tokens: Tokens(Self.secret))
-        #expect(try find(gate, "POST /call", field) == expected)
-        #expect(try find(gate, "GET /call", field) == expected)
-        #expect(try find(gate, "POST /call?token=\(Self.secret)", "X: 1") == "token-missing")
-        #expect(try find(gate, "GET /page", field) == "page")
-        #expect(try find(gate, "GET /probe", field) == "probe")
+        try expectEqual(find(gate, "POST /call", field), expected)
+        try expectEqual(find(gate, "GET /call", field), expected)
+        try expectEqual(find(gate, "POST /call?token=\(Self.secret)", "X: 1"), "token-missing")
+        try expectEqual(find(gate, "GET /page", field), "page")
+        try expectEqual(find(gate, "GET /probe", field), "probe")
     }
 
     @Test func `where nobody has a token, nobody calls`() throws {
         let gate = OperatorGate(tokens: Tokens(nil))
         let token = "Authorization: Bearer \(Self.secret)"
-        #expect(try find(gate, "POST /call", token) == "token-wrong")
+        try expectEqual(find(gate, "POST /call", token), "token-wrong")
     }
 
     private static let lines: [(String, Bool)] = [
@@ -175,8 +176,8 @@ struct OperatorGateTests {
         isToken: Bool
     ) {
         let token = OperatorToken(file: Array(text.utf8))
-        #expect((token != nil) == isToken)
+        expectEqual((token != nil), isToken)
         let line = text.split(separator: "\n").first.map(String.init) ?? ""
-        if let token { #expect(token.authorization == "Bearer \(line)") }
+        if let token { expectEqual(token.authorization, "Bearer \(line)") }
     }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import HTTPWire
 import KeyStore
 import Rules
@@ -57,7 +58,7 @@ struct RecentRefusalsTests {
                 note(UInt64(number), from: .v6(high: 0x2001_0DB8 << 32, low: UInt64(number)))
             )
         }
-        #expect(refusals.count == 100 + RecentRefusals.ofAddressMax)
+        expectEqual(refusals.count, 100 + RecentRefusals.ofAddressMax)
         for number in 1...100 { #expect(try isKnown(UInt64(number), refusals)) }
         #expect(try isKnown(4999, refusals) && !isKnown(1000, refusals))
     }
@@ -66,7 +67,7 @@ struct RecentRefusalsTests {
         var refusals = RecentRefusals()
         let all = RecentRefusals.notesMax + 10
         for number in 1...all { refusals.add(note(UInt64(number), from: .v4(UInt32(number)))) }
-        #expect(refusals.count == RecentRefusals.notesMax)
+        expectEqual(refusals.count, RecentRefusals.notesMax)
         #expect(
             try !isKnown(10, refusals) && isKnown(11, refusals) && isKnown(UInt64(all), refusals)
         )
@@ -81,8 +82,8 @@ struct RecentRefusalsTests {
             )
         }
         #expect(memory.answered.count == 1 && memory.forwarded.count == RecentRefusals.notesMax)
-        #expect(try memory.notes(named: name(RequestID(0, 1).text)).count == 1)
-        #expect(memory.notes(named: nil).count == memory.answered.count + memory.forwarded.count)
+        try expectEqual(memory.notes(named: name(RequestID(0, 1).text)).count, 1)
+        expectEqual(memory.notes(named: nil).count, memory.answered.count + memory.forwarded.count)
     }
 
     @Test func `a key is found by its short name, and by nothing shorter than 4 digits`() throws {
@@ -90,8 +91,8 @@ struct RecentRefusalsTests {
         refusals.add(note(1, keyID: Self.keyID))
         refusals.add(note(2))
         let short = Self.keyID.logName
-        #expect(try refusals.notes(named: name(short)).count == 1)
-        #expect(try refusals.notes(named: name(String(short.prefix(4)))).count == 1)
+        try expectEqual(refusals.notes(named: name(short)).count, 1)
+        try expectEqual(refusals.notes(named: name(String(short.prefix(4)))).count, 1)
         #expect(try refusals.notes(named: name(String(short.prefix(3)))).isEmpty)
     }
 
@@ -106,7 +107,7 @@ struct RecentRefusalsTests {
         let key = try name(Self.keyID.logName)
         let found = ToldRefusals(refusals.notes(named: key), named: key)
         let text = found.text
-        #expect(text.split(separator: "\n").filter { $0.hasPrefix("  asked") }.count == 20)
+        expectEqual(text.split(separator: "\n").filter { $0.hasPrefix("  asked") }.count, 20)
         #expect(text.utf8.count < 20 * 1200)
         // The latest comes first.
         #expect(text.hasPrefix("1970-01-01T00:00:30Z assertion-missing: The request carries no"))
@@ -135,7 +136,7 @@ struct RecentRefusalsTests {
             .init("g0", .answered), .init("g1", .lastSaid(7, hasEnded: false)),
         ])
         let blocks = all.text.split(separator: "\n").filter { $0.hasPrefix("  gateway ") }
-        #expect(blocks == ["  gateway g1", "  gateway g0", "  gateway g1"])
+        expectEqual(blocks, ["  gateway g1", "  gateway g0", "  gateway g1"])
         #expect(all.text.hasSuffix("\n\ng1 has not answered: what it said 7 s ago counts\n"))
         let json = String(decoding: all.json, as: UTF8.self)
         #expect(json.hasPrefix(#"{"refusals":[{"time":"1970-01-01T00:00:05Z","gateway":"g1","#))

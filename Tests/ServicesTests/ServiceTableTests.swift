@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -57,7 +58,7 @@ import Testing
         line: String,
         expected: String
     ) throws {
-        #expect(try find(table(below: "/own", elsewhere: .routed), line) == expected)
+        try expectEqual(find(table(below: "/own", elsewhere: .routed), line), expected)
     }
 
     @Test(arguments: [
@@ -69,7 +70,7 @@ import Testing
         line: String,
         expected: String
     ) throws {
-        #expect(try find(table(below: "", elsewhere: .unknown), line) == expected)
+        try expectEqual(find(table(below: "", elsewhere: .unknown), line), expected)
     }
 
     @Test(arguments: [
@@ -86,7 +87,7 @@ import Testing
         expected: String
     ) throws {
         let table = table(below: "", elsewhere: .unknown)
-        #expect(try find(table, line, field + "\r\n") == expected)
+        try expectEqual(find(table, line, field + "\r\n"), expected)
     }
 
     @Test(arguments: [
@@ -102,7 +103,7 @@ import Testing
         expected: String
     ) throws {
         let table = table(below: "/own", elsewhere: .routed)
-        #expect(try find(table, line, field + "\r\n") == expected)
+        try expectEqual(find(table, line, field + "\r\n"), expected)
     }
 
     @Test func `an unknown page lists the pages, an unknown endpoint lists nothing`() throws {
@@ -118,7 +119,7 @@ import Testing
                 continue
             }
             let document = String(decoding: response.content, as: UTF8.self)
-            #expect(document.contains(#""pages":["/keys","/page"]"#) == lists)
+            expectEqual(document.contains(#""pages":["/keys","/page"]"#), lists)
         }
     }
 }

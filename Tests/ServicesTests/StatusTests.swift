@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Telemetry
 import Testing
@@ -19,9 +20,9 @@ import Testing
         #expect(status["state"] as? String == "serving")
         #expect(status["ready"] as? Bool == true)
         #expect(status["connections_open"] as? Int == 21)
-        #expect((status["responses"] as? [String: Int]) == ["200": 2, "403": 1])
-        #expect((status["counters"] as? [String: Int])?["requests_total"] == 11)
-        #expect((status["lanes"] as? [[String: Int]])?.map { $0["requests"] } == [5, 6])
+        expectEqual((status["responses"] as? [String: Int]), ["200": 2, "403": 1])
+        expectEqual((status["counters"] as? [String: Int])?["requests_total"], 11)
+        expectEqual((status["lanes"] as? [[String: Int]])?.map { $0["requests"] }, [5, 6])
         let configuration = try #require(status["configuration"] as? [String: Any])
         #expect(configuration["generation"] as? Int == 7)
         #expect(configuration["last_reload_at"] as? String == "2026-04-20T10:01:00Z")
@@ -31,20 +32,20 @@ import Testing
         #expect(store["degraded"] as? Bool == false)
         let distributions = try #require(status["distributions"] as? [String: [String: Double]])
         let verification = try #require(distributions["verification_seconds"])
-        #expect(verification["count"] == 2)
+        expectEqual(verification["count"], 2)
         #expect(try #require(verification["p50"]) >= 60e-6)
         let buckets = try #require(status["request_seconds_buckets"] as? [[String: Double]])
-        #expect(buckets.count == Histogram.shownBuckets.count)
+        expectEqual(buckets.count, Histogram.shownBuckets.count)
         #expect(buckets.allSatisfy { $0.keys.sorted() == ["count", "seconds"] })
     }
 
     @Test func `a rule shows its verdicts`() throws {
         let rules = try #require(try document(.sample())["rules"] as? [[String: Any]])
-        #expect(rules.map { $0["id"] as? String } == ["orders", "default"])
+        expectEqual(rules.map { $0["id"] as? String }, ["orders", "default"])
         #expect(rules[0]["responses"] as? [String: Int] == [:])
-        #expect((rules[0]["request_seconds"] as? [String: Double])?["count"] == 0)
+        expectEqual((rules[0]["request_seconds"] as? [String: Double])?["count"], 0)
         let verdicts = try #require(rules[1]["verdicts"] as? [[String: Any]])
-        #expect(verdicts.count == 1)
+        expectEqual(verdicts.count, 1)
         #expect(verdicts[0]["reason"] as? String == "key-unknown")
         #expect(verdicts[0]["count"] as? Int == 1)
     }
@@ -72,9 +73,9 @@ import Testing
         var snapshot = AdminSnapshot.sample(
             store: StoreFacts(keys: 0, revokedKeys: 0, isDegraded: true)
         )
-        #expect(snapshot.readiness == .unready(.storeDegraded))
+        expectEqual(snapshot.readiness, .unready(.storeDegraded))
         snapshot.store.isNeeded = false
-        #expect(snapshot.readiness == .ready([.storeDegraded]))
+        expectEqual(snapshot.readiness, .ready([.storeDegraded]))
         let status = try document(snapshot)
         #expect(status["ready"] as? Bool == true)
         #expect(status["unready_reasons"] as? [String] == [])
@@ -98,7 +99,7 @@ import Testing
         snapshot.tally.add(.loopIteration, nanoseconds: 250_000_000)
         let status = try document(snapshot)
         let distributions = try #require(status["distributions"] as? [String: [String: Double]])
-        #expect(distributions["lane_turn_events"]?["mean"] == 40)
-        #expect(distributions["lane_turn_seconds"]?["mean"] == 0.25)
+        expectEqual(distributions["lane_turn_events"]?["mean"], 40)
+        expectEqual(distributions["lane_turn_seconds"]?["mean"], 0.25)
     }
 }

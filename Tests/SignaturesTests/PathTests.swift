@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Testing
 
 @testable import Signatures
@@ -49,21 +50,21 @@ import Testing
     private let good: Set<Verdict> = [.path([.leaf, .intermediate(0), .anchor(0)])]
 
     @Test func `keys on P-256 and P-384 sign a path`() {
-        #expect(verdicts() == good)
+        expectEqual(verdicts(), good)
     }
 
     @Test func `an issuer is an authority that may sign certificates`() {
         // keyCertSign is the sixth bit.
         let signing: [UInt8] = [0x03, 0x02, 0x01, 0x06]
         let notSigning: [UInt8] = [0x03, 0x02, 0x07, 0x80]
-        #expect(verdicts(middle: { $0.isAuthority = false }) == [.untrusted])
-        #expect(verdicts(root: { $0.isAuthority = false }) == [.untrusted])
-        #expect(verdicts(middle: { $0.keyUsage = signing }) == good)
-        #expect(verdicts(middle: { $0.keyUsage = notSigning }) == [.untrusted])
-        #expect(verdicts(root: { $0.keyUsage = notSigning }) == [.untrusted])
+        expectEqual(verdicts(middle: { $0.isAuthority = false }), [.untrusted])
+        expectEqual(verdicts(root: { $0.isAuthority = false }), [.untrusted])
+        expectEqual(verdicts(middle: { $0.keyUsage = signing }), good)
+        expectEqual(verdicts(middle: { $0.keyUsage = notSigning }), [.untrusted])
+        expectEqual(verdicts(root: { $0.keyUsage = notSigning }), [.untrusted])
         // Malformed, and without a bit.
-        #expect(verdicts(middle: { $0.keyUsage = [0x03, 0x02, 0x01, 0x00] }) == [.untrusted])
-        #expect(verdicts(leaf: { $0.basicConstraints = [0x30, 0x01] }) == [.untrusted])
+        expectEqual(verdicts(middle: { $0.keyUsage = [0x03, 0x02, 0x01, 0x00] }), [.untrusted])
+        expectEqual(verdicts(leaf: { $0.basicConstraints = [0x30, 0x01] }), [.untrusted])
     }
 
     @Test(arguments: [0, 1, 2] as [UInt32])
@@ -72,21 +73,21 @@ import Testing
             DEREncoder.element(.boolean, [0xFF]), DEREncoder.integer(length),
         ])
         let isLongEnough = length > 0
-        #expect(
-            verdicts(root: { $0.basicConstraints = constraints })
-                == (isLongEnough ? good : [.untrusted])
+        expectEqual(
+            verdicts(root: { $0.basicConstraints = constraints }),
+            isLongEnough ? good : [.untrusted]
         )
         // The leaf is none.
-        #expect(verdicts(middle: { $0.basicConstraints = constraints }) == good)
+        expectEqual(verdicts(middle: { $0.basicConstraints = constraints }), good)
     }
 
     @Test func `a critical extension that is not known is refused at each place`() {
         let unknown = entry("1.2.3.4", isCritical: true, [0x05, 0x00])
-        #expect(verdicts(root: { $0.extensions = [unknown] }) == [.untrusted])
-        #expect(verdicts(middle: { $0.extensions = [unknown] }) == [.untrusted])
-        #expect(verdicts(leaf: { $0.extensions = [unknown] }) == [.untrusted])
+        expectEqual(verdicts(root: { $0.extensions = [unknown] }), [.untrusted])
+        expectEqual(verdicts(middle: { $0.extensions = [unknown] }), [.untrusted])
+        expectEqual(verdicts(leaf: { $0.extensions = [unknown] }), [.untrusted])
         let harmless = entry("1.2.3.4", [0x05, 0x00])
-        #expect(verdicts(middle: { $0.extensions = [harmless] }) == good)
+        expectEqual(verdicts(middle: { $0.extensions = [harmless] }), good)
     }
 
     @Test func `the key identifier and the serial number of the issuer are those that it has`() {
@@ -101,11 +102,11 @@ import Testing
         func both(_ authority: CertificateBuilder.Extension) -> Set<Verdict> {
             verdicts(middle: { $0.extensions = [own] }, leaf: { $0.extensions = [authority] })
         }
-        #expect(both(named(keyIdentifier)) == good)
-        #expect(both(named(keyIdentifier.dropLast() + [8])) == [.untrusted])
-        #expect(both(entry("2.5.29.35", [0x05, 0x00])) == [.untrusted])
+        expectEqual(both(named(keyIdentifier)), good)
+        expectEqual(both(named(keyIdentifier.dropLast() + [8])), [.untrusted])
+        expectEqual(both(entry("2.5.29.35", [0x05, 0x00])), [.untrusted])
         // An issuer that has none is not asked for one.
-        #expect(verdicts(leaf: { $0.extensions = [named([1])] }) == good)
+        expectEqual(verdicts(leaf: { $0.extensions = [named([1])] }), good)
     }
 
     @Test func `a signature of another key, curve or certificate is none`() {
@@ -113,13 +114,13 @@ import Testing
         let namesake = builder("Root").selfSigned(by: ECPrivateKey(generating: .p384))
         let leaf = builder("Leaf", isAuthority: false)
             .signed(for: leafKey, by: rootKey, issuer: anchor)
-        #expect(Verdict.both(leaf.der, [], [anchor.der]) == [.path([.leaf, .anchor(0)])])
-        #expect(Verdict.both(leaf.der, [], [namesake.der]) == [.untrusted])
+        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.path([.leaf, .anchor(0)])])
+        expectEqual(Verdict.both(leaf.der, [], [namesake.der]), [.untrusted])
         let small = builder("Root").selfSigned(by: middleKey)
-        #expect(Verdict.both(leaf.der, [], [small.der]) == [.untrusted])
+        expectEqual(Verdict.both(leaf.der, [], [small.der]), [.untrusted])
         // A root alone is trusted when it is the anchor.
-        #expect(Verdict.both(anchor.der, [], [anchor.der]) == [.path([.anchor(0)])])
-        #expect(Verdict.both(namesake.der, [anchor.der], [anchor.der]) == [.untrusted])
+        expectEqual(Verdict.both(anchor.der, [], [anchor.der]), [.path([.anchor(0)])])
+        expectEqual(Verdict.both(namesake.der, [anchor.der], [anchor.der]), [.untrusted])
     }
 
     @Test func `limits of names are refused where they are not judged`() {

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import TestSupport
 import Testing
 
@@ -57,14 +58,14 @@ import Testing
             let one = try #require(OpenSSLCertificate(bytes: der))
             let other = try #require(PlainCertificate(bytes: der))
             #expect(one.validity == other.validity)
-            #expect(one.p256PublicKey == other.p256PublicKey)
+            expectEqual(one.p256PublicKey, other.p256PublicKey)
             for oid in oids.map({ OID($0) }) {
-                #expect(one.extensionBytes(oid) == other.extensionBytes(oid))
+                expectEqual(one.extensionBytes(oid), other.extensionBytes(oid))
             }
             for field in [.commonName, .organization, .organizationalUnit]
                 as [X509Certificate.SubjectField]
             {
-                #expect(one.subject(field) == other.subject(field))
+                expectEqual(one.subject(field), other.subject(field))
             }
         }
     }
@@ -76,18 +77,18 @@ import Testing
         let chain = try chain(vector)
         let (leaf, middle, root) = (chain[0], chain[1], chain[2])
         let good = Verdict.path([.leaf, .intermediate(0), .anchor(0)])
-        #expect(Verdict.both(leaf, [middle], [root]) == [good])
+        expectEqual(Verdict.both(leaf, [middle], [root]), [good])
         let strange = [AppleRoots.rootG3.der, root]
-        #expect(
-            Verdict.both(leaf, [middle], strange)
-                == [.path([.leaf, .intermediate(0), .anchor(1)])]
+        expectEqual(
+            Verdict.both(leaf, [middle], strange),
+            [.path([.leaf, .intermediate(0), .anchor(1)])]
         )
         for (start, others, anchors) in [
             (leaf, [], [root]), (leaf, [middle], []), (leaf, [middle, root], []),
             (leaf, [leaf], [root]), (leaf, [root], [root]), (leaf, [middle], [middle]),
             (leaf, [middle], [leaf]), (leaf, [middle], [AppleRoots.rootG3.der]),
         ] {
-            #expect(Verdict.both(start, others, anchors) == [.untrusted])
+            expectEqual(Verdict.both(start, others, anchors), [.untrusted])
         }
         // Good paths of other ends than an attestation has, which only counts its certificates.
         for (start, others) in [(middle, [leaf]), (middle, [middle]), (root, [middle])] {
@@ -110,9 +111,9 @@ import Testing
             }
             for count in stride(from: 0, to: chain[place].count, by: 37) {
                 let short = Array(chain[place][..<count])
-                #expect(Verdict.both(short, [], []) == [.malformed])
+                expectEqual(Verdict.both(short, [], []), [.malformed])
             }
-            #expect(Verdict.both(chain[place] + [0], [], []) == [.malformed])
+            expectEqual(Verdict.both(chain[place] + [0], [], []), [.malformed])
         }
     }
 
@@ -120,8 +121,8 @@ import Testing
     func `both readers find the same in each message`(message: Message) throws {
         let one = try #require(OpenSSLMessage.parts(bytes: message.ber))
         let other = try #require(PlainMessage.parts(bytes: message.ber))
-        #expect(one == other)
-        #expect(Verdict.both(message: message.ber, to: message.root).count == 1)
+        expectEqual(one, other)
+        expectEqual(Verdict.both(message: message.ber, to: message.root).count, 1)
     }
 
     /// Not every byte is signed: algorithms that are named twice, a root beside the path. One
@@ -133,7 +134,7 @@ import Testing
     {
         let message = try #require(Self.messages.min { $0.ber.count < $1.ber.count })
         let good = Verdict.both(message: message.ber, to: message.root)
-        #expect(good.count == 1)
+        expectEqual(good.count, 1)
         // A third of the bytes: part of each field that has more than two with its tag and length.
         for index in stride(from: 1, to: message.ber.count, by: 3) {
             var damaged = message.ber
@@ -158,9 +159,9 @@ import Testing
         }
         for count in stride(from: 0, to: message.ber.count, by: 73) {
             let short = Array(message.ber[..<count])
-            #expect(Verdict.both(message: short, to: message.root) == [.malformed])
+            expectEqual(Verdict.both(message: short, to: message.root), [.malformed])
         }
-        #expect(Verdict.both(message: message.ber + [0], to: message.root) == [.malformed])
+        expectEqual(Verdict.both(message: message.ber + [0], to: message.root), [.malformed])
     }
 }
 

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import RequestBinding
 import SoftwareAuthenticator
 import Testing
@@ -11,12 +12,10 @@ import Testing
         var bench = Bench(shape)
         for count in UInt32(1)...3 {
             let object = bench.key.assertion(clientDataHash: Bench.hash)
-            #expect(try UnverifiedAssertion(bytes: object).counter.rawValue == count)
+            try expectEqual(UnverifiedAssertion(bytes: object).counter.rawValue, count)
             let stored = SignCounter(rawValue: count - 1)
-            #expect(bench.assertionRefusal(object, after: stored) == nil)
-            #expect(
-                bench.assertionRefusal(object, after: bench.key.counter) == .counterReplayed
-            )
+            expectEqual(bench.assertionRefusal(object, after: stored), nil)
+            expectEqual(bench.assertionRefusal(object, after: bench.key.counter), .counterReplayed)
         }
     }
 
@@ -31,15 +30,15 @@ import Testing
             _ = bench.key.assertion(clientDataHash: Bench.hash)
             let stored = bench.key.counter
             let object = bench.key.assertion(clientDataHash: Bench.hash, damage: damage)
-            #expect(bench.assertionRefusal(object, after: stored) == damage.refusal)
+            expectEqual(bench.assertionRefusal(object, after: stored), damage.refusal)
         }
     }
 
     @Test func `damage of each kind that a verifier knows can be done`() {
         let policies: Set<AssertionRefusal.Reason> = [.categoryRefused, .versionRefused]
-        #expect(
-            Set(AssertionDamage.allCases.compactMap(\.refusal))
-                == Set(AssertionRefusal.Reason.allCases).subtracting(policies)
+        expectEqual(
+            Set(AssertionDamage.allCases.compactMap(\.refusal)),
+            Set(AssertionRefusal.Reason.allCases).subtracting(policies)
         )
     }
 
@@ -55,7 +54,7 @@ import Testing
     ) throws {
         var bench = Bench(shape)
         let object = bench.key.assertion(clientDataHash: Bench.hash)
-        #expect(try UnverifiedAssertion(bytes: object).flags == flags)
+        try expectEqual(UnverifiedAssertion(bytes: object).flags, flags)
         // 1 map, 10 and 18 keys, 2 and 2 heads, and a signature of 70…72 bytes, rarely fewer.
         #expect((count + 33 + 66...count + 33 + 72).contains(object.count))
     }
@@ -64,13 +63,13 @@ import Testing
         let version = String(repeating: "1", count: 300)
         var bench = Bench(.iOS27(category: .appStore, bundleVersion: version))
         let object = bench.key.assertion(clientDataHash: Bench.hash)
-        #expect(bench.assertionRefusal(object, after: .zero) == nil)
+        expectEqual(bench.assertionRefusal(object, after: .zero), nil)
     }
 
     @Test func `a seed makes the same key again, and another App ID another`() {
         let bench = Bench(.beforeTwentySeven)
         let key = bench.device.makeKey(seed: [1])
-        #expect(bench.device.makeKey(seed: [1]).keyID == key.keyID)
+        expectEqual(bench.device.makeKey(seed: [1]).keyID, key.keyID)
         #expect(bench.device.makeKey(seed: [2]).keyID != key.keyID)
         let other = SoftwareDevice(
             authority: Bench.authority,
@@ -96,10 +95,10 @@ import Testing
         let once = bench.key.assertion(clientDataHash: hash, damage: .nonceAsDigest)
         let raw = bench.key.assertion(clientDataHash: data)
         let right = bench.key.assertion(clientData: data)
-        #expect(try mistake(twice) == .hashedTwice)
-        #expect(try mistake(once) == .nonceAsDigest)
-        #expect(try mistake(raw) == .notHashed)
-        #expect(try mistake(right) == ClientMistake.none)
+        try expectEqual(mistake(twice), .hashedTwice)
+        try expectEqual(mistake(once), .nonceAsDigest)
+        try expectEqual(mistake(raw), .notHashed)
+        try expectEqual(mistake(right), ClientMistake.none)
     }
 
     @Test func `a request's proof is over the client data of its form`() throws {
@@ -129,11 +128,11 @@ import Testing
             let proof = bench.key.proof(of: request, signing: form)
             let object = try #require(Base64.decode(proof.assertion))
             let hash = SHA256.digest(of: data).array
-            #expect(bench.assertionRefusal(object, hash: hash, after: stored) == nil)
-            #expect(proof.keyID == bench.key.keyID.base64)
-            #expect(proof.fields.map(\.name).last == "Content-Digest")
+            expectEqual(bench.assertionRefusal(object, hash: hash, after: stored), nil)
+            expectEqual(proof.keyID, bench.key.keyID.base64)
+            expectEqual(proof.fields.map(\.name).last, "Content-Digest")
             let value = Array((proof.contentDigest ?? "").utf8)
-            #expect(ContentDigest.read(value.span) == .digest(digest))
+            expectEqual(ContentDigest.read(value.span), .digest(digest))
         }
     }
 
@@ -141,9 +140,9 @@ import Testing
         var key = Bench(.beforeTwentySeven).device.makeKey(seed: [1])
         key.counter = SignCounter(rawValue: 7)
         let line = key.importLine(as: .test)
-        #expect(
-            line
-                == #"{"key_id":"\#(key.keyID.base64)","app_id":"\#(Bench.appID)","#
+        expectEqual(
+            line,
+            #"{"key_id":"\#(key.keyID.base64)","app_id":"\#(Bench.appID)","#
                 + #""environment":"test","public_key":"\#(Base64.text(key.publicKey.x963))","#
                 + #""counter":7}"#
         )

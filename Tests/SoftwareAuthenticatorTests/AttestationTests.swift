@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import SoftwareAuthenticator
 import Testing
 
@@ -11,11 +12,11 @@ import Testing
             let bench = Bench(shape, environment: environment)
             let object = bench.key.attestation(clientDataHash: Bench.hash, at: Bench.now)
             let verified = try bench.verifiedAttestation(object)
-            #expect(verified.publicKey == bench.key.publicKey)
-            #expect(verified.keyID == bench.key.keyID)
-            #expect(verified.environment == environment)
-            #expect(verified.details.commonName == Hex.text(bench.key.keyID.bytes))
-            #expect(verified.details.appID == Bench.appID)
+            expectEqual(verified.publicKey, bench.key.publicKey)
+            expectEqual(verified.keyID, bench.key.keyID)
+            expectEqual(verified.environment, environment)
+            expectEqual(verified.details.commonName, Hex.text(bench.key.keyID.bytes))
+            expectEqual(verified.details.appID, Bench.appID)
         }
     }
 
@@ -23,9 +24,9 @@ import Testing
     func `an attestation is refused under Apple's root`(_ shape: DeviceShape) {
         let bench = Bench(shape)
         let object = bench.key.attestation(clientDataHash: Bench.hash, at: Bench.now)
-        #expect(
-            bench.attestationRefusal(object, roots: [AppleRoots.appAttestation])
-                == .certificateUntrusted
+        expectEqual(
+            bench.attestationRefusal(object, roots: [AppleRoots.appAttestation]),
+            .certificateUntrusted
         )
     }
 
@@ -40,14 +41,14 @@ import Testing
             at: Bench.now,
             damage: damage
         )
-        #expect(bench.attestationRefusal(object) == damage.refusal)
+        expectEqual(bench.attestationRefusal(object), damage.refusal)
     }
 
     @Test func `damage of each kind that a verifier knows can be done`() {
         let policies: Set<AttestationRefusal.Reason> = [.categoryRefused, .versionRefused]
-        #expect(
-            Set(AttestationDamage.allCases.map(\.refusal))
-                == Set(AttestationRefusal.Reason.allCases).subtracting(policies)
+        expectEqual(
+            Set(AttestationDamage.allCases.map(\.refusal)),
+            Set(AttestationRefusal.Reason.allCases).subtracting(policies)
         )
     }
 
@@ -55,9 +56,10 @@ import Testing
         let bench = Bench(.beforeTwentySeven)
         let object = bench.key.attestation(clientDataHash: Bench.hash, at: Bench.now)
         let last = Bench.now.advanced(bySeconds: 2 * 86_400)
-        #expect(bench.attestationRefusal(object, at: last) == nil)
-        #expect(
-            bench.attestationRefusal(object, at: last.advanced(bySeconds: 1)) == .certificateExpired
+        expectEqual(bench.attestationRefusal(object, at: last), nil)
+        expectEqual(
+            bench.attestationRefusal(object, at: last.advanced(bySeconds: 1)),
+            .certificateExpired
         )
     }
 
@@ -65,35 +67,35 @@ import Testing
         let bench = Bench(.beforeTwentySeven)
         let challenge = Array("example_server_challenge".utf8)
         let object = bench.key.attestation(clientDataHash: challenge, at: Bench.now)
-        #expect(bench.attestationRefusal(object, hash: challenge) == nil)
-        #expect(bench.attestationRefusal(object) == .nonceMismatch)
+        expectEqual(bench.attestationRefusal(object, hash: challenge), nil)
+        expectEqual(bench.attestationRefusal(object), .nonceMismatch)
     }
 
     @Test func `shapes differ in flags, extensions and access control as genuine objects do`()
         throws
     {
         let old = try object(.beforeTwentySeven)
-        #expect(old.flags == 0x40)
-        #expect(old.extensions.validationCategory == nil)
-        #expect(old.details.accessControl == nil)
-        #expect(old.details.platform == nil)
+        expectEqual(old.flags, 0x40)
+        expectEqual(old.extensions.validationCategory, nil)
+        expectEqual(old.details.accessControl, nil)
+        expectEqual(old.details.platform, nil)
 
         let phone = try object(.iOS27(category: .development, bundleVersion: "1314"))
-        #expect(phone.flags == 0xC0)
-        #expect(phone.extensions.validationCategory == .development)
-        #expect(phone.extensions.bundleVersion == "1314")
-        #expect(phone.details.platform == "iphoneos")
+        expectEqual(phone.flags, 0xC0)
+        expectEqual(phone.extensions.validationCategory, .development)
+        expectEqual(phone.extensions.bundleVersion, "1314")
+        expectEqual(phone.details.platform, "iphoneos")
         // From the leaf of Apple's sample of 2026.
         let list =
             "MEMMAjExMD0wCgwDb2tkoQMBAf8wCQwCb2GhAwEB/zALDARvc2duoQMBAf8wCwwEb2RlbKEDAQH/"
             + "MAoMA29ja6EDAQH/"
-        #expect(phone.details.accessControl.map { Base64.text($0) } == list)
+        expectEqual(phone.details.accessControl.map { Base64.text($0) }, list)
 
         let mac = try object(.macOS27(category: .developerID, bundleVersion: nil))
-        #expect(mac.flags == 0x40)
-        #expect(mac.extensions.codeDirectoryHash?.count == 32)
-        #expect(mac.extensions.codeDirectoryHashType == [2])
-        #expect(mac.details.platform == "macosx")
+        expectEqual(mac.flags, 0x40)
+        expectEqual(mac.extensions.codeDirectoryHash?.count, 32)
+        expectEqual(mac.extensions.codeDirectoryHashType, [2])
+        expectEqual(mac.details.platform, "macosx")
     }
 
     @Test func `the nonce extension has the bytes of genuine ones`() throws {
@@ -101,8 +103,8 @@ import Testing
         let value = try #require(
             attestation.leaf.extensionBytes(OID("1.2.840.113635.100.8.2"))
         )
-        #expect(value.prefix(6) == [0x30, 0x24, 0xA1, 0x22, 0x04, 0x20])
-        #expect(value.count == 38)
+        expectEqual(value.prefix(6), [0x30, 0x24, 0xA1, 0x22, 0x04, 0x20])
+        expectEqual(value.count, 38)
     }
 
     @Test func `an authority of the same seed vouches for what another process made`() {
@@ -110,14 +112,14 @@ import Testing
         let bench = Bench(.beforeTwentySeven)
         let object = bench.key.attestation(clientDataHash: Bench.hash, at: Bench.now)
         #expect(later.root.der != Bench.authority.root.der)
-        #expect(bench.attestationRefusal(object, roots: [later.root]) == nil)
+        expectEqual(bench.attestationRefusal(object, roots: [later.root]), nil)
         let other = SoftwareAuthority(seed: [8], madeAt: Bench.now)
-        #expect(bench.attestationRefusal(object, roots: [other.root]) == .certificateUntrusted)
+        expectEqual(bench.attestationRefusal(object, roots: [other.root]), .certificateUntrusted)
     }
 
     @Test func `the root's PEM is the root`() throws {
         let read = try X509Certificate.certificates(pem: Bench.authority.rootPEM)
-        #expect(read.map(\.der) == [Bench.authority.root.der])
+        expectEqual(read.map(\.der), [Bench.authority.root.der])
     }
 
     private func object(_ shape: DeviceShape) throws -> UnverifiedAttestation {

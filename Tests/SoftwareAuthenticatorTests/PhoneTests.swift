@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import Foundation
 import KeyAttestation
 import RequestBinding
@@ -51,11 +52,11 @@ import Testing
         let chain = key.chain(challenge: "AQE", at: Bench.now)
         let hash = SHA256.digest(of: Array("AQE".utf8)).array
         let verified = try verified(chain, challenge: hash)
-        #expect(verified.keyID == key.keyID)
-        #expect(verified.provisioning == provisioning)
-        #expect(verified.description.keyMintLevel == level)
-        #expect(verified.description.hardwareEnforced.osPatchLevel == 202_701)
-        #expect(verified.provisioningInfo?.certificatesIssued == (provisioning == .rkp ? 8 : nil))
+        expectEqual(verified.keyID, key.keyID)
+        expectEqual(verified.provisioning, provisioning)
+        expectEqual(verified.description.keyMintLevel, level)
+        expectEqual(verified.description.hardwareEnforced.osPatchLevel, 202_701)
+        expectEqual(verified.provisioningInfo?.certificatesIssued, provisioning == .rkp ? 8 : nil)
         #expect(verified.root === Bench.authority.root)
     }
 
@@ -113,7 +114,7 @@ import Testing
         } catch {
             found = error.reason
         }
-        #expect(found == row.reason)
+        expectEqual(found, row.reason)
     }
 
     @Test func `phones of one name attest with one key`() throws {
@@ -123,7 +124,7 @@ import Testing
             let hash = SHA256.digest(of: Array("AQE".utf8)).array
             return try verified(chain, challenge: hash).attesterID
         }
-        #expect(try attester("batch") == attester("batch"))
+        try expectEqual(attester("batch"), attester("batch"))
         #expect(try attester("batch") != attester("phone"))
     }
 
@@ -134,7 +135,7 @@ import Testing
             let device = device { $0.provisioning = provisioning }
             let chain = device.makeKey().chain(challenge: "AQE", at: Bench.now)
             let isValid = (try? verified(chain, challenge: hash, at: later)) != nil
-            #expect(isValid == (provisioning == .factory))
+            expectEqual(isValid, provisioning == .factory)
         }
     }
 
@@ -148,7 +149,7 @@ import Testing
             _ = key.proof(of: request, signing: .lines(.all, headers: []))
             let stored = key.counter
             let proof = key.proof(of: request, signing: .lines(.all, headers: []), damage: damage)
-            #expect(refusal(of: proof.assertion, request, key, stored) == damage?.phoneRefusal)
+            expectEqual(refusal(of: proof.assertion, request, key, stored), damage?.phoneRefusal)
         }
         #expect(key.proof(of: request, signing: .challenge).assertion.hasPrefix("v1."))
     }
@@ -185,7 +186,7 @@ import Testing
         let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
         #expect(object?["platform"] as? String == "android")
         #expect(object?["key_id"] as? String == key.keyID.base64)
-        #expect((object?["chain"] as? [String])?.count == 4)
+        expectEqual((object?["chain"] as? [String])?.count, 4)
         #expect(object?["challenge"] as? String == "AQE")
         #expect(object?["context"] as? String == "AQI=")
         #expect(key.importLine(as: .test).contains(#""platform":"android""#))
@@ -193,8 +194,9 @@ import Testing
         let apple = Bench(.beforeTwentySeven).key
         let other = apple.enrolment(challenge: "AQE", at: Bench.now)
         let members = try JSONSerialization.jsonObject(with: Data(other.utf8)) as? [String: Any]
-        #expect(
-            Set(members.map { Array($0.keys) } ?? []) == ["key_id", "attestation", "challenge"]
+        expectEqual(
+            Set(members.map { Array($0.keys) } ?? []),
+            ["key_id", "attestation", "challenge"]
         )
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import SoftwareAuthenticator
 import Testing
 
@@ -13,12 +14,15 @@ import Testing
         let bench = Bench(shape)
         let object = bench.key.attestation(clientDataHash: Bench.hash, at: Bench.now)
         let receipt = try bench.verifiedAttestation(object).receipt
-        #expect(bench.receiptRefusal(receipt) == nil)
-        #expect(bench.receiptRefusal(receipt, roots: [AppleRoots.rootG3]) == .certificateUntrusted)
+        expectEqual(bench.receiptRefusal(receipt), nil)
+        expectEqual(
+            bench.receiptRefusal(receipt, roots: [AppleRoots.rootG3]),
+            .certificateUntrusted
+        )
         let fields = try UnverifiedReceipt(bytes: receipt).fields
-        #expect(fields.kind == .attest)
-        #expect(fields.clientHash == Bench.hash)
-        #expect(fields.riskMetric == nil)
+        expectEqual(fields.kind, .attest)
+        expectEqual(fields.clientHash, Bench.hash)
+        expectEqual(fields.riskMetric, nil)
     }
 
     @Test func `a damaged receipt leaves the attestation good`() throws {
@@ -29,7 +33,7 @@ import Testing
             receiptDamage: .signature
         )
         let receipt = try bench.verifiedAttestation(object).receipt
-        #expect(bench.receiptRefusal(receipt) == .signatureMismatch)
+        expectEqual(bench.receiptRefusal(receipt), .signatureMismatch)
     }
 
     @Test func `a refreshed receipt has a metric, and a day before the next`() throws {
@@ -40,12 +44,12 @@ import Testing
             at: Bench.now
         )
         let fields = try UnverifiedReceipt(bytes: object).fields
-        #expect(fields.kind == .receipt)
-        #expect(fields.riskMetric == 15)
-        #expect(fields.creationTime == Bench.now)
-        #expect(fields.notBefore == Bench.now.advanced(bySeconds: 86_400))
-        #expect(fields.expirationTime == Bench.now.advanced(bySeconds: 90 * 86_400))
-        #expect(fields.environment == "production")
+        expectEqual(fields.kind, .receipt)
+        expectEqual(fields.riskMetric, 15)
+        expectEqual(fields.creationTime, Bench.now)
+        expectEqual(fields.notBefore, Bench.now.advanced(bySeconds: 86_400))
+        expectEqual(fields.expirationTime, Bench.now.advanced(bySeconds: 90 * 86_400))
+        expectEqual(fields.environment, "production")
         // BER: indefinite length, as Apple's.
         #expect(object.starts(with: [0x30, 0x80]))
     }
@@ -59,7 +63,7 @@ import Testing
             at: Bench.now,
             damage: damage
         )
-        #expect(bench.receiptRefusal(object) == damage.refusal)
+        expectEqual(bench.receiptRefusal(object), damage.refusal)
     }
 
     @Test func `damage of each kind that a verifier knows can be done`() {
@@ -67,9 +71,9 @@ import Testing
         let ofRenewal: Set<ReceiptRefusal.Reason> = [
             .kindMismatch, .environmentMismatch, .notNewer, .periodImplausible,
         ]
-        #expect(
-            Set(ReceiptDamage.allCases.map(\.refusal)).union(ofRenewal)
-                == Set(ReceiptRefusal.Reason.allCases)
+        expectEqual(
+            Set(ReceiptDamage.allCases.map(\.refusal)).union(ofRenewal),
+            Set(ReceiptRefusal.Reason.allCases)
         )
     }
 }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Foundation
 import TestSupport
 import Testing
@@ -35,9 +36,9 @@ import Testing
                 encoding: .utf8
             )
             let kept = try VectorFile(text)
-            #expect(kept.text == text, "\(path)")
-            #expect(kept.header.map(\.name) == file.header.map(\.name), "\(path)")
-            #expect(kept.header.map(\.value) == file.header.map(\.value), "\(path)")
+            expectEqual(kept.text, text, "\(path)")
+            expectEqual(kept.header.map(\.name), file.header.map(\.name), "\(path)")
+            expectEqual(kept.header.map(\.value), file.header.map(\.value), "\(path)")
             // Signatures differ, and with them a few lengths.
             let lengths = [kept, file].map { Base64.decode($0.object)?.count ?? 0 }
             #expect(lengths[0] > 100 && abs(lengths[0] - lengths[1]) < 64, "\(path): \(lengths)")
@@ -47,7 +48,7 @@ import Testing
                 kind + "/" + id.dropFirst(SoftwareVectorFiles.prefix.count) + ".txt"
             }
         }
-        #expect(Set(paths) == Set(made.map(\.path)))
+        expectEqual(Set(paths), Set(made.map(\.path)))
     }
 
     @Test func `the receipt of 2020 has signed attributes, and the later ones have none`() throws {
@@ -59,7 +60,7 @@ import Testing
         for (id, file) in try SoftwareVectorFiles.files("receipts") {
             let object = try #require(Base64.decode(file.object))
             let hasAttributes = object.firstRange(of: digest) != nil
-            #expect(hasAttributes == id.hasSuffix("2020"), "\(id)")
+            expectEqual(hasAttributes, id.hasSuffix("2020"), "\(id)")
         }
     }
 

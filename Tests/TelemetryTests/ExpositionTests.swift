@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import Telemetry
@@ -38,7 +39,7 @@ struct ExpositionTests {
         merged.merge(tally(Self.exemplar("new", 3_100_000, at: 2_500)))
         merged.merge(tally(Self.exemplar("older", 3_000_000, at: 500)))
         let shown = page(merged, .openMetrics).filter { $0.contains("request_id") }
-        #expect(shown.count == 1)
+        expectEqual(shown.count, 1)
         let bucket = #"portcullis_request_seconds_bucket{le="0.004194303"} 3 "#
         #expect(shown[0].hasPrefix(bucket + ##"# {request_id="new"} 0.0031"##))
         #expect(shown[0].hasSuffix(" 2.5"))
@@ -48,7 +49,7 @@ struct ExpositionTests {
     @Test func `a time beyond all bounds falls into the last bucket`() {
         let shown = page(tally(Self.exemplar("slow", .max, at: 0)), .openMetrics)
         let line = shown.first { $0.contains(#"="slow""#) }
-        #expect(line?.hasPrefix(#"portcullis_request_seconds_bucket{le="+Inf"} 1 # "#) == true)
+        expectEqual(line?.hasPrefix(#"portcullis_request_seconds_bucket{le="+Inf"} 1 # "#), true)
     }
 
     @Test func `requests are counted by rule and class of status`() {

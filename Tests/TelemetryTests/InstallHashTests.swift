@@ -1,3 +1,4 @@
+import Expectations
 import Telemetry
 import Testing
 
@@ -6,19 +7,19 @@ import Testing
     @Test func `it is SipHash-1-3`() {
         let hash = InstallHash(key: (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908))
         let bytes = (0..<32).map { UInt8($0) }
-        #expect(UInt64(bitPattern: Int64(hash.hash(bytes.span))) == 0x81157b6c16a7b60d)
+        expectEqual(UInt64(bitPattern: Int64(hash.hash(bytes.span))), 0x81157b6c16a7b60d)
         #expect(hash.hash(bytes.span) != InstallHash(key: (1, 2)).hash(bytes.span))
-        #expect(hash == InstallHash(key: (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908)))
+        expectEqual(hash, InstallHash(key: (0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908)))
     }
 
     @Test func `a sketch is what its bytes say`() throws {
         var sketch = InstallSketch()
-        #expect(sketch.bytes == [])
-        #expect(InstallSketch(bytes: []) == sketch)
+        expectEqual(sketch.bytes, [])
+        expectEqual(InstallSketch(bytes: []), sketch)
         for install in 0..<500 { sketch.add(hash: install &* 0x9E37_79B9_7F4A_7C1) }
         let read = try #require(InstallSketch(bytes: sketch.bytes))
         #expect(read == sketch && read.count == sketch.count)
-        #expect(InstallSketch(bytes: [1, 2]) == nil)
-        #expect(InstallSketch(bytes: [UInt8](repeating: 255, count: 1_024)) == nil)
+        expectEqual(InstallSketch(bytes: [1, 2]), nil)
+        expectEqual(InstallSketch(bytes: [UInt8](repeating: 255, count: 1_024)), nil)
     }
 }

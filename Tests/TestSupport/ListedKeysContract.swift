@@ -1,3 +1,4 @@
+import Expectations
 package import KeyStore
 import Testing
 
@@ -41,12 +42,12 @@ package enum ListedKeysContract {
         _ = try archive.store(listed)
         for record in listed {
             let stored = try #require(try archive.record(record.keyID))
-            #expect(stored.status == .revoked(at: 9))
-            #expect(stored.chain == record.chain)
+            expectEqual(stored.status, .revoked(at: 9))
+            expectEqual(stored.chain, record.chain)
         }
         try compare(archive, with: [:])
         for record in listed {
-            #expect(try archive.record(record.keyID)?.status == .active)
+            try expectEqual(archive.record(record.keyID)?.status, .active)
         }
     }
 
@@ -58,54 +59,54 @@ package enum ListedKeysContract {
         let serial = { (phone: Int) in Substring(phones[phone].chain?.serials[1] ?? "") }
 
         let first = try compare(archive, with: [serial(0): "REVOKED", serial(1): "SUSPENDED"])
-        #expect(first.comparison.compared == 4)
+        expectEqual(first.comparison.compared, 4)
         #expect(first.comparison.revoked == 2 && first.comparison.restored == 0)
-        #expect(Set(first.keys.map(\.keyID)) == [phones[0].keyID, phones[1].keyID])
+        expectEqual(Set(first.keys.map(\.keyID)), [phones[0].keyID, phones[1].keyID])
         let revoked = try #require(try archive.record(phones[0].keyID))
-        #expect(revoked.status == .revoked(at: 100))
-        #expect(revoked.chain?.listed == "\(serial(0)) REVOKED")
+        expectEqual(revoked.status, .revoked(at: 100))
+        expectEqual(revoked.chain?.listed, "\(serial(0)) REVOKED")
         let change = try #require(try archive.changes(of: phones[0].keyID, limit: 1).first)
         #expect(change.action == .revoked && change.note.actor == "portcullis")
-        #expect(change.note.why == "Google's status list: \(serial(0)) REVOKED")
-        #expect(try archive.record(phones[2].keyID)?.status == .active)
+        expectEqual(change.note.why, "Google's status list: \(serial(0)) REVOKED")
+        try expectEqual(archive.record(phones[2].keyID)?.status, .active)
 
         // The same list changes nothing, and has nothing to tell.
         let again = try compare(archive, with: [serial(0): "REVOKED", serial(1): "SUSPENDED"])
         #expect(again.keys.isEmpty)
 
         // A command takes a listed key over, and another one revokes a key by itself.
-        #expect(try archive.revoke(phones[0].keyID, note) == .alreadyRevoked(at: 100))
-        #expect(try archive.record(phones[0].keyID)?.chain?.listed == nil)
-        #expect(try archive.changes(of: phones[0].keyID, limit: 9).count == 2)
-        #expect(try archive.revoke(phones[2].keyID, note) == .revoked)
+        try expectEqual(archive.revoke(phones[0].keyID, note), .alreadyRevoked(at: 100))
+        try expectEqual(archive.record(phones[0].keyID)?.chain?.listed, nil)
+        try expectEqual(archive.changes(of: phones[0].keyID, limit: 9).count, 2)
+        try expectEqual(archive.revoke(phones[2].keyID, note), .revoked)
 
         // An older list brings nothing back: another gateway has the newer one.
         let older = try compare(archive, with: [serial(2): "REVOKED"], of: 100)
         #expect(older.keys.isEmpty && older.comparison.withheld == 1)
-        #expect(try archive.record(phones[1].keyID)?.status == .revoked(at: 100))
+        try expectEqual(archive.record(phones[1].keyID)?.status, .revoked(at: 100))
 
         // Where the entries disappear, the one that the list alone has revoked is good again.
         let lifted = try compare(archive, with: [serial(2): "REVOKED"])
-        #expect(lifted.keys.map(\.keyID) == [phones[1].keyID])
-        #expect(lifted.comparison.restored == 1)
-        #expect(try archive.record(phones[0].keyID)?.status == .revoked(at: 100))
+        expectEqual(lifted.keys.map(\.keyID), [phones[1].keyID])
+        expectEqual(lifted.comparison.restored, 1)
+        try expectEqual(archive.record(phones[0].keyID)?.status, .revoked(at: 100))
         let good = try #require(try archive.record(phones[1].keyID))
         #expect(good.status == .active && good.chain?.listed == nil)
-        #expect(try archive.changes(of: phones[1].keyID, limit: 1).first?.action == .restored)
+        try expectEqual(archive.changes(of: phones[1].keyID, limit: 1).first?.action, .restored)
         // What a command has revoked is not the list's, although the list names it.
-        #expect(try archive.record(phones[2].keyID)?.chain?.listed == nil)
+        try expectEqual(archive.record(phones[2].keyID)?.chain?.listed, nil)
         try compare(archive, with: [:])
-        #expect(try archive.record(phones[2].keyID)?.status == .revoked(at: 50))
+        try expectEqual(archive.record(phones[2].keyID)?.status, .revoked(at: 50))
 
         // A restored key that the list still names is revoked by the next comparison.
         try compare(archive, with: [serial(3): "REVOKED"])
-        #expect(try archive.restore(phones[3].keyID, note) == .restored)
-        #expect(try archive.record(phones[3].keyID)?.chain?.listed == nil)
+        try expectEqual(archive.restore(phones[3].keyID, note), .restored)
+        try expectEqual(archive.record(phones[3].keyID)?.chain?.listed, nil)
         let anew = try compare(archive, with: [serial(3): "REVOKED"])
-        #expect(anew.keys.map(\.keyID) == [phones[3].keyID])
+        expectEqual(anew.keys.map(\.keyID), [phones[3].keyID])
         // One that goes on with a list passes over the keys that it has compared.
-        #expect(anew.comparison.recent.count == 4)
-        #expect(try archive.restore(phones[3].keyID, note) == .restored)
+        expectEqual(anew.comparison.recent.count, 4)
+        try expectEqual(archive.restore(phones[3].keyID, note), .restored)
         let next = try compare(
             archive,
             with: [serial(3): "REVOKED"],
@@ -116,7 +117,7 @@ package enum ListedKeysContract {
         // Any certificate of a chain counts, and a deleted key is left alone.
         _ = try archive.delete(phones[3].keyID, note)
         let all = try compare(archive, with: ["8f00": "REVOKED"])
-        #expect(all.keys.map(\.keyID) == [phones[1].keyID])
-        #expect(try archive.record(KeyRecord.sample(9).keyID)?.status == .active)
+        expectEqual(all.keys.map(\.keyID), [phones[1].keyID])
+        try expectEqual(archive.record(KeyRecord.sample(9).keyID)?.status, .active)
     }
 }

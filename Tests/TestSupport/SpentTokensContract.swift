@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 package import KeyStore
 import Synchronization
 import Testing
@@ -21,7 +22,7 @@ package enum SpentTokensContract {
         #expect(try spend(tokens, by: first).allSatisfy { $0 == .fresh })
         _ = try source.copy(to: .store(target))
         #expect(try spend(tokens, by: second).allSatisfy { $0 == .spent })
-        #expect(try spend([late], by: second) == [.fresh])
+        try expectEqual(spend([late], by: second), [.fresh])
         try first.close()
         try second.close()
     }

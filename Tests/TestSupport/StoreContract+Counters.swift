@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import KeyStore
 import Testing
 import Tokens
@@ -9,38 +10,38 @@ extension StoreContract {
         StoreContract("a strict counter must be greater than the one before") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 0) == .refused(.replayed))
-            #expect(bench.use(key.keyID, 5) == .admitted)
-            #expect(bench.use(key.keyID, 5) == .refused(.replayed))
-            #expect(bench.use(key.keyID, 4) == .refused(.replayed))
-            #expect(bench.use(key.keyID, 6) == .admitted)
-            #expect(bench.use(key.keyID, .max) == .admitted)
-            #expect(bench.use(key.keyID, .max) == .refused(.replayed))
-            #expect(try bench.known(key.keyID).counter.rawValue == .max)
+            expectEqual(bench.use(key.keyID, 0), .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 5), .admitted)
+            expectEqual(bench.use(key.keyID, 5), .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 4), .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 6), .admitted)
+            expectEqual(bench.use(key.keyID, .max), .admitted)
+            expectEqual(bench.use(key.keyID, .max), .refused(.replayed))
+            try expectEqual(bench.known(key.keyID).counter.rawValue, .max)
         },
         StoreContract("a window admits what is unseen and near enough, each once") {
             (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 100, .window(4)) == .admitted)
-            #expect(bench.use(key.keyID, 95, .window(4)) == .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 100, .window(4)), .admitted)
+            expectEqual(bench.use(key.keyID, 95, .window(4)), .refused(.replayed))
             for counter in [UInt32(96), 99, 97] {
-                #expect(bench.use(key.keyID, counter, .window(4)) == .admitted)
-                #expect(bench.use(key.keyID, counter, .window(4)) == .refused(.replayed))
+                expectEqual(bench.use(key.keyID, counter, .window(4)), .admitted)
+                expectEqual(bench.use(key.keyID, counter, .window(4)), .refused(.replayed))
             }
-            #expect(bench.use(key.keyID, 95, .window(64)) == .admitted)
-            #expect(bench.use(key.keyID, 36, .window(64)) == .admitted)
-            #expect(bench.use(key.keyID, 35, .window(64)) == .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 95, .window(64)), .admitted)
+            expectEqual(bench.use(key.keyID, 36, .window(64)), .admitted)
+            expectEqual(bench.use(key.keyID, 35, .window(64)), .refused(.replayed))
         },
         StoreContract("what one rule admits, the other never admits again") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 10, .strict) == .admitted)
-            #expect(bench.use(key.keyID, 12, .strict) == .admitted)
-            #expect(bench.use(key.keyID, 10, .window(64)) == .refused(.replayed))
-            #expect(bench.use(key.keyID, 11, .window(64)) == .admitted)
-            #expect(bench.use(key.keyID, 11, .strict) == .refused(.replayed))
-            #expect(bench.use(key.keyID, 0, .window(64)) == .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 10, .strict), .admitted)
+            expectEqual(bench.use(key.keyID, 12, .strict), .admitted)
+            expectEqual(bench.use(key.keyID, 10, .window(64)), .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 11, .window(64)), .admitted)
+            expectEqual(bench.use(key.keyID, 11, .strict), .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 0, .window(64)), .refused(.replayed))
         },
         // An update makes a window of each rule that says no counter: keys come from a strict time.
         StoreContract("what strict rules admitted before a restart, a window never admits again") {
@@ -49,73 +50,74 @@ extension StoreContract {
             let mixed = KeyRecord.sample(2)
             for key in [strict, mixed] { try bench.enrol(key) }
             for counter in [UInt32(3), 5] {
-                #expect(bench.use(strict.keyID, counter, .strict) == .admitted)
+                expectEqual(bench.use(strict.keyID, counter, .strict), .admitted)
             }
-            #expect(bench.use(mixed.keyID, 9, .window(64)) == .admitted)
-            #expect(bench.use(mixed.keyID, 7, .window(64)) == .admitted)
-            #expect(bench.use(mixed.keyID, 8, .strict) == .refused(.replayed))
-            #expect(bench.use(mixed.keyID, 70, .strict) == .admitted)
+            expectEqual(bench.use(mixed.keyID, 9, .window(64)), .admitted)
+            expectEqual(bench.use(mixed.keyID, 7, .window(64)), .admitted)
+            expectEqual(bench.use(mixed.keyID, 8, .strict), .refused(.replayed))
+            expectEqual(bench.use(mixed.keyID, 70, .strict), .admitted)
             for _ in 0..<2 {
                 try bench.restart()
                 for counter in [UInt32(0), 3, 5] {
-                    #expect(bench.use(strict.keyID, counter, .window(64)) == .refused(.replayed))
+                    expectEqual(bench.use(strict.keyID, counter, .window(64)), .refused(.replayed))
                 }
                 for counter in [UInt32(5), 7, 9, 70] {
-                    #expect(bench.use(mixed.keyID, counter, .window(64)) == .refused(.replayed))
+                    expectEqual(bench.use(mixed.keyID, counter, .window(64)), .refused(.replayed))
                 }
             }
             // What neither has seen is good once.
             for (key, counter) in [(strict, UInt32(4)), (mixed, 8)] {
-                #expect(bench.use(key.keyID, counter, .strict) == .refused(.replayed))
-                #expect(bench.use(key.keyID, counter, .window(64)) == .admitted)
-                #expect(bench.use(key.keyID, counter, .window(64)) == .refused(.replayed))
+                expectEqual(bench.use(key.keyID, counter, .strict), .refused(.replayed))
+                expectEqual(bench.use(key.keyID, counter, .window(64)), .admitted)
+                expectEqual(bench.use(key.keyID, counter, .window(64)), .refused(.replayed))
             }
             // Too far below now, used or not.
-            #expect(bench.use(mixed.keyID, 71, .strict) == .admitted)
+            expectEqual(bench.use(mixed.keyID, 71, .strict), .admitted)
             for counter in [UInt32(6), 7] {
-                #expect(bench.use(mixed.keyID, counter, .window(64)) == .refused(.replayed))
+                expectEqual(bench.use(mixed.keyID, counter, .window(64)), .refused(.replayed))
             }
         },
         StoreContract("the window is as it was after a restart") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             for counter in [UInt32(70), 68, 10] {
-                #expect(bench.use(key.keyID, counter, .window(64)) == .admitted)
+                expectEqual(bench.use(key.keyID, counter, .window(64)), .admitted)
             }
             try bench.restart()
             for counter in [UInt32(70), 68, 10] {
-                #expect(bench.use(key.keyID, counter, .window(64)) == .refused(.replayed))
+                expectEqual(bench.use(key.keyID, counter, .window(64)), .refused(.replayed))
             }
-            #expect(bench.use(key.keyID, 69, .window(64)) == .admitted)
+            expectEqual(bench.use(key.keyID, 69, .window(64)), .admitted)
         },
         StoreContract("a key that counts nothing is good once for each challenge") {
             (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, nil) == .refused(.replayed))
+            expectEqual(bench.use(key.keyID, nil), .refused(.replayed))
             let challenges = [try bench.challenge(), try bench.challenge()]
             for challenge in challenges {
-                #expect(bench.use(key.keyID, nil, challenge: challenge) == .admitted)
-                #expect(
-                    bench.use(key.keyID, nil, challenge: challenge) == .refused(.challengeSpent)
+                expectEqual(bench.use(key.keyID, nil, challenge: challenge), .admitted)
+                expectEqual(
+                    bench.use(key.keyID, nil, challenge: challenge),
+                    .refused(.challengeSpent)
                 )
             }
-            #expect(try bench.known(key.keyID).counter == .zero)
+            try expectEqual(bench.known(key.keyID).counter, .zero)
         },
         StoreContract("a key that is not enrolled is unknown") { (bench) throws in
-            #expect(bench.use(KeyRecord.sample(1).keyID, 1) == .refused(.unknown))
-            #expect(bench.peek(KeyRecord.sample(1).keyID, 1) == .refused(.unknown))
+            expectEqual(bench.use(KeyRecord.sample(1).keyID, 1), .refused(.unknown))
+            expectEqual(bench.peek(KeyRecord.sample(1).keyID, 1), .refused(.unknown))
         },
         StoreContract("a look ahead says what a use would, and changes nothing") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             let challenge = try bench.challenge()
             for _ in 0..<2 {
-                #expect(bench.peek(key.keyID, 3, challenge: challenge) == .admitted)
+                expectEqual(bench.peek(key.keyID, 3, challenge: challenge), .admitted)
             }
-            #expect(bench.use(key.keyID, 3, challenge: challenge) == .admitted)
-            #expect(bench.peek(key.keyID, 3) == .refused(.replayed))
-            #expect(bench.peek(key.keyID, 4, challenge: challenge) == .refused(.challengeSpent))
+            expectEqual(bench.use(key.keyID, 3, challenge: challenge), .admitted)
+            expectEqual(bench.peek(key.keyID, 3), .refused(.replayed))
+            expectEqual(bench.peek(key.keyID, 4, challenge: challenge), .refused(.challengeSpent))
         },
     ]
 
@@ -130,7 +132,7 @@ extension StoreContract {
                     let wins = bench.race(4) { table, issuer, _ in
                         [table.consume(key.keyID, counter, rule, issuer: issuer)]
                     }
-                    #expect(wins == 1)
+                    expectEqual(wins, 1)
                 }
             }
         },
@@ -144,7 +146,7 @@ extension StoreContract {
                     let keyID = keys[place].keyID
                     return [table.consume(keyID, step, challenge: challenge, issuer: issuer)]
                 }
-                #expect(wins == 1)
+                expectEqual(wins, 1)
             }
             let sum = try keys.reduce(0) { try $0 + bench.known($1.keyID).counter.rawValue }
             #expect(sum > 0)
@@ -157,11 +159,11 @@ extension StoreContract {
                     table.consume(key.keyID, counter, .window(64), issuer: issuer)
                 }
             }
-            #expect(wins == 64)
+            expectEqual(wins, 64)
             try bench.table.committer.flush()
             let stored = try #require(try bench.lab.stored(key.keyID)).counters
-            #expect(stored.highest.rawValue == 64)
-            #expect(stored.seen == .max)
+            expectEqual(stored.highest.rawValue, 64)
+            expectEqual(stored.seen, .max)
         },
     ]
 
@@ -169,31 +171,31 @@ extension StoreContract {
         StoreContract("a refused counter leaves the challenge unspent") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
-            #expect(bench.use(key.keyID, 5) == .admitted)
+            expectEqual(bench.use(key.keyID, 5), .admitted)
             let challenge = try bench.challenge()
-            #expect(bench.use(key.keyID, 5, challenge: challenge) == .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 5, challenge: challenge), .refused(.replayed))
             #expect(!bench.issuer.isSpent(challenge))
-            #expect(bench.use(key.keyID, 6, challenge: challenge) == .admitted)
+            expectEqual(bench.use(key.keyID, 6, challenge: challenge), .admitted)
             #expect(bench.issuer.isSpent(challenge))
         },
         StoreContract("a spent challenge leaves the counter free") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             let challenge = try bench.challenge()
-            #expect(bench.issuer.spend(challenge) == .spent)
-            #expect(bench.use(key.keyID, 5, challenge: challenge) == .refused(.challengeSpent))
-            #expect(try bench.known(key.keyID).counter == .zero)
+            expectEqual(bench.issuer.spend(challenge), .spent)
+            expectEqual(bench.use(key.keyID, 5, challenge: challenge), .refused(.challengeSpent))
+            try expectEqual(bench.known(key.keyID).counter, .zero)
             try bench.table.committer.flush()
             #expect(bench.journal.batches.flatMap(\.changes).isEmpty)
-            #expect(bench.use(key.keyID, 5) == .admitted)
+            expectEqual(bench.use(key.keyID, 5), .admitted)
         },
         StoreContract("an unknown or revoked key leaves the challenge unspent") { (bench) throws in
             let key = KeyRecord.sample(1)
             let challenge = try bench.challenge()
-            #expect(bench.use(key.keyID, 1, challenge: challenge) == .refused(.unknown))
+            expectEqual(bench.use(key.keyID, 1, challenge: challenge), .refused(.unknown))
             try bench.enrol(key)
             try bench.lab.revoke(key.keyID)
-            #expect(bench.use(key.keyID, 1, challenge: challenge) == .refused(.revoked))
+            expectEqual(bench.use(key.keyID, 1, challenge: challenge), .refused(.revoked))
             #expect(!bench.issuer.isSpent(challenge))
         },
         StoreContract("with no room for a change nothing is consumed, and there is room again") {
@@ -204,12 +206,12 @@ extension StoreContract {
             #expect(bench.consume(key.keyID, 1, durability: .behind).isTaken)
             #expect(bench.consume(key.keyID, 2, durability: .behind).isTaken)
             let challenge = try bench.challenge()
-            #expect(bench.peek(key.keyID, 3, challenge: challenge) == .unavailable)
-            #expect(bench.use(key.keyID, 3, challenge: challenge) == .unavailable)
+            expectEqual(bench.peek(key.keyID, 3, challenge: challenge), .unavailable)
+            expectEqual(bench.use(key.keyID, 3, challenge: challenge), .unavailable)
             #expect(!bench.issuer.isSpent(challenge))
             try bench.table.committer.flush()
-            #expect(try bench.known(key.keyID).counter.rawValue == 2)
-            #expect(bench.use(key.keyID, 3, challenge: challenge) == .admitted)
+            try expectEqual(bench.known(key.keyID).counter.rawValue, 2)
+            expectEqual(bench.use(key.keyID, 3, challenge: challenge), .admitted)
         },
         StoreContract("with no room for a change both are used in memory for who asks for it") {
             (bench) throws in
@@ -218,17 +220,17 @@ extension StoreContract {
             try bench.restart { $0.changesMax = 1 }
             #expect(bench.consume(key.keyID, 1, durability: .behind).isTaken)
             let challenge = try bench.challenge()
-            #expect(bench.insist(key.keyID, 3, challenge: challenge) == .unassured)
+            expectEqual(bench.insist(key.keyID, 3, challenge: challenge), .unassured)
             #expect(bench.issuer.isSpent(challenge))
-            #expect(bench.insist(key.keyID, 3) == .refused(.replayed))
-            #expect(bench.insist(key.keyID, 4, challenge: challenge) == .refused(.challengeSpent))
-            #expect(try bench.known(key.keyID).counter.rawValue == 3)
+            expectEqual(bench.insist(key.keyID, 3), .refused(.replayed))
+            expectEqual(bench.insist(key.keyID, 4, challenge: challenge), .refused(.challengeSpent))
+            try expectEqual(bench.known(key.keyID).counter.rawValue, 3)
             // The next change of the key brings it to the disk.
             try bench.table.committer.flush()
-            #expect(bench.use(key.keyID, 4) == .admitted)
+            expectEqual(bench.use(key.keyID, 4), .admitted)
             try bench.table.committer.flush()
             try bench.restart()
-            #expect(bench.use(key.keyID, 3) == .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 3), .refused(.replayed))
         },
         StoreContract(
             "with no room for a spent challenge nothing is consumed",
@@ -249,10 +251,10 @@ extension StoreContract {
                 )
                 return bench.decision(outcome)
             }
-            #expect(use(1, serials[0]) == .admitted)
-            #expect(use(2, serials[448]) == .refused(.challengesExhausted))
-            #expect(try bench.known(key.keyID).counter.rawValue == 1)
-            #expect(use(2, serials[1]) == .admitted)
+            expectEqual(use(1, serials[0]), .admitted)
+            expectEqual(use(2, serials[448]), .refused(.challengesExhausted))
+            try expectEqual(bench.known(key.keyID).counter.rawValue, 1)
+            expectEqual(use(2, serials[1]), .admitted)
         },
     ]
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import KeyStore
 import Testing
 
@@ -19,7 +20,7 @@ extension StoreContract {
             let four = try bench.ticket(key.keyID, 4)
             try bench.table.committer.flush()
             let decisions = [one, two, three, four].map(bench.log.decision(of:))
-            #expect(decisions == [.admitted, .unassured, .unassured, .admitted])
+            expectEqual(decisions, [.admitted, .unassured, .unassured, .admitted])
         },
         StoreContract("a failed write is seen, kept, and made up for") { (bench) throws in
             let key = KeyRecord.sample(1)
@@ -31,20 +32,20 @@ extension StoreContract {
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             #expect(bench.table.committer.isDegraded)
             var statistics = bench.table.committer.statistics
-            #expect(statistics.failures == 1)
-            #expect(statistics.lastError == JournalError(.unusable, ""))
-            #expect(statistics.depth == 1)
-            #expect(bench.use(key.keyID, 7) == .refused(.replayed))
-            #expect(try bench.storedCounter(key.keyID) == 0)
+            expectEqual(statistics.failures, 1)
+            expectEqual(statistics.lastError, JournalError(.unusable, ""))
+            expectEqual(statistics.depth, 1)
+            expectEqual(bench.use(key.keyID, 7), .refused(.replayed))
+            try expectEqual(bench.storedCounter(key.keyID), 0)
 
             bench.journal.fail(nil)
-            #expect(bench.use(other.keyID, 1) == .admitted)
+            expectEqual(bench.use(other.keyID, 1), .admitted)
             try bench.table.committer.flush()
             #expect(!bench.table.committer.isDegraded)
             statistics = bench.table.committer.statistics
-            #expect(statistics.depth == 0)
-            #expect(try bench.storedCounter(key.keyID) == 7)
-            #expect(try bench.storedCounter(other.keyID) == 1)
+            expectEqual(statistics.depth, 0)
+            try expectEqual(bench.storedCounter(key.keyID), 7)
+            try expectEqual(bench.storedCounter(other.keyID), 1)
         },
         StoreContract("new work is tried at once after a failure, and old values follow") {
             (bench) throws in
@@ -61,10 +62,10 @@ extension StoreContract {
             try bench.enrol(.sample(3))
             try bench.table.committer.flush()
             let batches = bench.journal.batches.dropFirst(before)
-            #expect(batches.first?.enrolments.count == 1)
-            #expect(batches.first?.changes.isEmpty == true)
-            #expect(batches.dropFirst().first?.changes.count == 1)
-            #expect(try bench.storedCounter(key.keyID) == 7)
+            expectEqual(batches.first?.enrolments.count, 1)
+            expectEqual(batches.first?.changes.isEmpty, true)
+            expectEqual(batches.dropFirst().first?.changes.count, 1)
+            try expectEqual(bench.storedCounter(key.keyID), 7)
         },
         StoreContract(
             "a use that finds no room to be decided is never admitted",
@@ -76,7 +77,7 @@ extension StoreContract {
             try bench.restart { $0.usesMax = 1 }
             // The one place is taken, and there is room for changes.
             let first = try bench.ticket(key.keyID, 1)
-            #expect(bench.consume(key.keyID, 2) == .decided(.unavailable))
+            expectEqual(bench.consume(key.keyID, 2), .decided(.unavailable))
             for durability in [Durability.awaited, .behind] {
                 let counter: UInt32 = durability == .awaited ? 3 : 4
                 let outcome = bench.consume(
@@ -85,15 +86,16 @@ extension StoreContract {
                     durability: durability,
                     whenFailing: .useInMemory
                 )
-                #expect(outcome == .decided(.unassured))
-                #expect(
-                    bench.insist(key.keyID, counter) == .refused(.replayed),
+                expectEqual(outcome, .decided(.unassured))
+                expectEqual(
+                    bench.insist(key.keyID, counter),
+                    .refused(.replayed),
                     "used in memory, so that it is good once here"
                 )
             }
             try bench.table.committer.flush()
-            #expect(bench.log.decision(of: first) == .refused(.replayed))
-            #expect(try bench.storedCounter(key.keyID) == 4)
+            expectEqual(bench.log.decision(of: first), .refused(.replayed))
+            try expectEqual(bench.storedCounter(key.keyID), 4)
         },
         StoreContract(
             "a use has its answer in time, whatever holds the writer up",
@@ -113,18 +115,18 @@ extension StoreContract {
             bench.table.kick()
             // The journal stands still until all have their answers.
             eventually { sought.map { bench.log.decision(of: $0) != nil } ?? false }
-            #expect(bench.log.decision(of: written) == .unassured)
-            #expect(bench.log.decision(of: waiting) == .unassured)
-            #expect(sought.flatMap { bench.log.decision(of: $0) } == .unavailable)
+            expectEqual(bench.log.decision(of: written), .unassured)
+            expectEqual(bench.log.decision(of: waiting), .unassured)
+            expectEqual(sought.flatMap { bench.log.decision(of: $0) }, .unavailable)
             #expect(bench.table.committer.isDegraded)
             // Used in memory: good once here, whatever the journal answers later.
             for keyID in [key.keyID, other.keyID] {
-                #expect(bench.insist(keyID, 1) == .refused(.replayed))
+                expectEqual(bench.insist(keyID, 1), .refused(.replayed))
             }
             gate.open.signal()
             try bench.table.committer.flush()
-            #expect(try bench.storedCounter(key.keyID) == 1)
-            #expect(try bench.storedCounter(other.keyID) == 1)
+            try expectEqual(bench.storedCounter(key.keyID), 1)
+            try expectEqual(bench.storedCounter(other.keyID), 1)
             #expect(!bench.table.committer.isDegraded)
         },
         StoreContract("many failures keep the newest values only, and the limit holds") {
@@ -139,15 +141,15 @@ extension StoreContract {
                 #expect(bench.consume(key.keyID, counter).isTaken)
                 #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             }
-            #expect(bench.table.committer.statistics.depth == 1)
+            expectEqual(bench.table.committer.statistics.depth, 1)
             #expect(bench.consume(other.keyID, 1).isTaken)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
-            #expect(bench.use(key.keyID, 6) == .unavailable)
+            expectEqual(bench.use(key.keyID, 6), .unavailable)
             bench.journal.fail(nil)
             try bench.table.committer.flush()
-            #expect(bench.use(key.keyID, 6) == .admitted)
+            expectEqual(bench.use(key.keyID, 6), .admitted)
             try bench.table.committer.flush()
-            #expect(try bench.storedCounter(key.keyID) == 6)
+            try expectEqual(bench.storedCounter(key.keyID), 6)
         },
         StoreContract("a commit that reached the disk and was taken for failed does no harm") {
             (bench) throws in
@@ -157,33 +159,33 @@ extension StoreContract {
             let ticket = try bench.ticket(key.keyID, 7)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
             bench.journal.fail(nil)
-            #expect(bench.use(key.keyID, 9) == .admitted)
+            expectEqual(bench.use(key.keyID, 9), .admitted)
             try bench.table.committer.flush()
-            #expect(bench.log.decision(of: ticket) == .unassured)
-            #expect(try bench.storedCounter(key.keyID) == 9)
-            #expect(bench.use(key.keyID, 8, .window(8)) == .admitted)
+            expectEqual(bench.log.decision(of: ticket), .unassured)
+            try expectEqual(bench.storedCounter(key.keyID), 9)
+            expectEqual(bench.use(key.keyID, 8, .window(8)), .admitted)
         },
     ]
 
     static let crashes = [
         StoreContract("after a crash every key that was enrolled is there") { (bench) throws in
             let keys = (1...20).map { KeyRecord.sample($0) }
-            for key in keys { #expect(try bench.enrol(key) == .inserted(key.keyID)) }
+            for key in keys { try expectEqual(bench.enrol(key), .inserted(key.keyID)) }
             try bench.restart(crash: true)
-            for key in keys { #expect(try bench.known(key.keyID).publicKey == key.publicKey) }
+            for key in keys { try expectEqual(bench.known(key.keyID).publicKey, key.publicKey) }
         },
         StoreContract("after a crash every counter that was committed is used") { (bench) throws in
             let key = KeyRecord.sample(1)
             try bench.enrol(key)
             for counter in [UInt32(3), 9, 7] {
-                #expect(bench.use(key.keyID, counter, .window(64)) == .admitted)
+                expectEqual(bench.use(key.keyID, counter, .window(64)), .admitted)
                 try bench.table.committer.flush()
             }
             try bench.restart(crash: true)
             for counter in [UInt32(3), 7, 9] {
-                #expect(bench.use(key.keyID, counter, .window(64)) == .refused(.replayed))
+                expectEqual(bench.use(key.keyID, counter, .window(64)), .refused(.replayed))
             }
-            #expect(bench.use(key.keyID, 8, .window(64)) == .admitted)
+            expectEqual(bench.use(key.keyID, 8, .window(64)), .admitted)
         },
         StoreContract("after a crash a revoked key is revoked and an imported one there") {
             (bench) throws in
@@ -192,8 +194,8 @@ extension StoreContract {
             try bench.lab.revoke(key.keyID)
             try bench.lab.add(.sample(2, counter: 5))
             try bench.restart(crash: true)
-            #expect(bench.use(key.keyID, 1) == .refused(.revoked))
-            #expect(bench.use(KeyRecord.sample(2).keyID, 5) == .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 1), .refused(.revoked))
+            expectEqual(bench.use(KeyRecord.sample(2).keyID, 5), .refused(.replayed))
         },
     ]
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import KeyStore
 import Testing
 import Tokens
@@ -17,7 +18,7 @@ extension StoreContract {
                 let second = other.consume(key.keyID, counter)
                 #expect(first.isTaken && second.isTaken)
                 let decisions = [bench.decision(first), other.decision(second)]
-                #expect(decisions == [.admitted, .refused(.replayed)])
+                expectEqual(decisions, [.admitted, .refused(.replayed)])
             }
         },
         StoreContract(
@@ -30,11 +31,11 @@ extension StoreContract {
             let challenge = try bench.sharedChallenge(with: other)
             let first = bench.consume(keys[0].keyID, 1, challenge: challenge)
             let second = other.consume(keys[1].keyID, 1, challenge: challenge)
-            #expect(other.decision(second) == .admitted)
-            #expect(bench.decision(first) == .refused(.challengeSpent))
+            expectEqual(other.decision(second), .admitted)
+            expectEqual(bench.decision(first), .refused(.challengeSpent))
             // Nothing of the refused one was used.
-            #expect(try bench.storedCounter(keys[0].keyID) == 0)
-            #expect(bench.use(keys[0].keyID, 1) == .admitted)
+            try expectEqual(bench.storedCounter(keys[0].keyID), 0)
+            expectEqual(bench.use(keys[0].keyID, 1), .admitted)
         },
         StoreContract(
             "a key that was revoked is refused at commit by a gateway that can't know it",
@@ -45,12 +46,12 @@ extension StoreContract {
             // The neighbour alone hears of changes.
             let other = try bench.neighbour()
             try bench.lab.revoke(key.keyID)
-            #expect(other.consume(key.keyID, 1) == .decided(.refused(.revoked)))
+            expectEqual(other.consume(key.keyID, 1), .decided(.refused(.revoked)))
             let outcome = bench.consume(key.keyID, 1)
             #expect(outcome.isTaken)
-            #expect(bench.decision(outcome) == .refused(.revoked))
-            #expect(bench.consume(key.keyID, 2) == .decided(.refused(.revoked)))
-            #expect(bench.table.revokedCount == 1)
+            expectEqual(bench.decision(outcome), .refused(.revoked))
+            expectEqual(bench.consume(key.keyID, 2), .decided(.refused(.revoked)))
+            expectEqual(bench.table.revokedCount, 1)
         },
         StoreContract("what a gateway used while its store failed is used for all later") {
             (bench) throws in
@@ -59,12 +60,12 @@ extension StoreContract {
             bench.journal.fail(.before(JournalError(.unusable, "test")))
             let ticket = try bench.ticket(key.keyID, 7)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
-            #expect(bench.log.decision(of: ticket) == .unassured)
+            expectEqual(bench.log.decision(of: ticket), .unassured)
             bench.journal.fail(nil)
             try bench.table.committer.flush()
             try bench.restart(crash: true)
-            #expect(bench.use(key.keyID, 7) == .refused(.replayed))
-            #expect(bench.use(key.keyID, 8) == .admitted)
+            expectEqual(bench.use(key.keyID, 7), .refused(.replayed))
+            expectEqual(bench.use(key.keyID, 8), .admitted)
         },
         StoreContract(
             "a key that another gateway has enrolled is found when it is asked for",
@@ -79,13 +80,13 @@ extension StoreContract {
             guard case .unknown = bench.table.find(key.keyID) else {
                 throw Unexpected("it is not remembered that there is no such key")
             }
-            #expect(try other.enrol(key) == .inserted(key.keyID))
+            try expectEqual(other.enrol(key), .inserted(key.keyID))
             // The moment for which it is remembered ends with the next look at the changes.
             _ = bench.table.refresh()
             bench.meet(key.keyID)
-            #expect(try bench.known(key.keyID).counter == .zero)
-            #expect(bench.use(key.keyID, 1) == .admitted)
-            #expect(other.use(key.keyID, 1) == .refused(.replayed))
+            try expectEqual(bench.known(key.keyID).counter, .zero)
+            expectEqual(bench.use(key.keyID, 1), .admitted)
+            expectEqual(other.use(key.keyID, 1), .refused(.replayed))
         },
         StoreContract(
             "an enrolment challenge is spent once by all gateways, with the key or not at all",
@@ -94,37 +95,39 @@ extension StoreContract {
             let other = try bench.neighbour()
             let challenges = [try bench.challenge(), try bench.challenge()]
             let keys = (1...3).map { KeyRecord.sample($0) }
-            #expect(try bench.enrol(keys[0], spending: challenges[0]) == .inserted(keys[0].keyID))
-            #expect(try other.enrol(keys[1], spending: challenges[0]) == .challengeSpent)
-            #expect(try bench.lab.stored(keys[1].keyID) == nil)
+            try expectEqual(bench.enrol(keys[0], spending: challenges[0]), .inserted(keys[0].keyID))
+            try expectEqual(other.enrol(keys[1], spending: challenges[0]), .challengeSpent)
+            try expectEqual(bench.lab.stored(keys[1].keyID), nil)
             // Its client has lost the answer: whatever it sends now costs nothing.
             for challenge in challenges {
                 let again = try other.enrol(keys[0], spending: challenge)
-                #expect(again == .existing(keys[0].keyID))
+                expectEqual(again, .existing(keys[0].keyID))
             }
             bench.journal.fail(.before(JournalError(.full, "test")))
-            #expect(try bench.enrol(keys[1], spending: challenges[1]) == .failed)
+            try expectEqual(bench.enrol(keys[1], spending: challenges[1]), .failed)
             bench.journal.fail(nil)
-            #expect(try other.enrol(keys[2], spending: challenges[1]) == .inserted(keys[2].keyID))
+            try expectEqual(other.enrol(keys[2], spending: challenges[1]), .inserted(keys[2].keyID))
             // What has enrolled a key signs nothing.
-            #expect(
-                other.use(keys[2].keyID, 1, challenge: challenges[1]) == .refused(.challengeSpent)
+            expectEqual(
+                other.use(keys[2].keyID, 1, challenge: challenges[1]),
+                .refused(.challengeSpent)
             )
         },
         StoreContract("no more keys are looked up than may wait", decided: .atCommit) {
             (bench) throws in
             try bench.restart { $0.lookUpsMax = 2 }
             let tickets = (1...3).map { bench.table.lookUp(KeyRecord.sample($0).keyID) }
-            #expect(tickets.map { $0 != nil } == [true, true, false])
+            expectEqual(tickets.map { $0 != nil }, [true, true, false])
             try bench.table.committer.flush()
-            #expect(
-                tickets.compactMap(\.self).map(bench.log.decision(of:)) == [.admitted, .admitted]
+            expectEqual(
+                tickets.compactMap(\.self).map(bench.log.decision(of:)),
+                [.admitted, .admitted]
             )
             #expect(bench.table.lookUp(KeyRecord.sample(4).keyID) != nil)
             bench.journal.fail(.before(JournalError(.unusable, "test")))
             let failing = bench.table.lookUp(KeyRecord.sample(5).keyID)
             #expect(throws: JournalError.self) { try bench.table.committer.flush() }
-            #expect(failing.map(bench.log.decision(of:)) == .unassured)
+            expectEqual(failing.map(bench.log.decision(of:)), .unassured)
             guard case .absent = bench.table.find(KeyRecord.sample(5).keyID) else {
                 throw Unexpected("what a failing store did not say is known")
             }
@@ -142,12 +145,12 @@ extension StoreContract {
             gate.entered.wait()
             // Its successor starts while the statement is on its way.
             let other = try bench.neighbour()
-            #expect(other.use(key.keyID, 4) == .admitted)
+            expectEqual(other.use(key.keyID, 4), .admitted)
             #expect(log.reports.isEmpty)
             gate.open.signal()
             try killed.committer.flush()
-            #expect(other.use(key.keyID, 5) == .refused(.replayed))
-            #expect(other.use(key.keyID, 6) == .admitted)
+            expectEqual(other.use(key.keyID, 5), .refused(.replayed))
+            expectEqual(other.use(key.keyID, 6), .admitted)
         },
     ]
 
@@ -160,9 +163,9 @@ extension StoreContract {
             let other = try bench.neighbour()
             let challenge = try bench.sharedChallenge(with: other)
             // What this gateway can't know.
-            #expect(other.use(keys[1].keyID, 9) == .admitted)
+            expectEqual(other.use(keys[1].keyID, 9), .admitted)
             try bench.lab.revoke(keys[2].keyID)
-            #expect(other.use(keys[5].keyID, 1, challenge: challenge) == .admitted)
+            expectEqual(other.use(keys[5].keyID, 1, challenge: challenge), .admitted)
             bench.journal.failUses(of: keys[4].keyID, JournalError(.busy, "test"))
             let before = bench.journal.batches.count
             let tickets = [
@@ -178,14 +181,14 @@ extension StoreContract {
                 .admitted, .refused(.replayed), .refused(.revoked), .refused(.challengeSpent),
                 .unassured, .admitted,
             ]
-            #expect(tickets.map(bench.log.decision(of:)) == expected)
-            #expect(bench.journal.batches[before].uses.count == tickets.count)
-            #expect(bench.log.reports.count == 1)
-            #expect(try bench.storedCounter(keys[3].keyID) == 0)
+            expectEqual(tickets.map(bench.log.decision(of:)), expected)
+            expectEqual(bench.journal.batches[before].uses.count, tickets.count)
+            expectEqual(bench.log.reports.count, 1)
+            try expectEqual(bench.storedCounter(keys[3].keyID), 0)
             // The value that one of them has used in memory alone was written with what came next.
-            #expect(try bench.storedCounter(keys[4].keyID) == 1)
+            try expectEqual(bench.storedCounter(keys[4].keyID), 1)
             #expect(!bench.table.committer.isDegraded)
-            #expect(bench.table.committer.statistics.lastError == JournalError(.busy, ""))
+            expectEqual(bench.table.committer.statistics.lastError, JournalError(.busy, ""))
         },
         StoreContract("while a commit stands still nobody is told anything", decided: .atCommit) {
             (bench) throws in
@@ -198,11 +201,11 @@ extension StoreContract {
             // Whether the first one is good is not known, so neither is the second.
             let second = try bench.ticket(key.keyID, 1)
             #expect(bench.log.reports.isEmpty)
-            #expect(try bench.known(key.keyID).counter == .zero)
+            try expectEqual(bench.known(key.keyID).counter, .zero)
             gate.open.signal()
             try bench.table.committer.flush()
-            #expect(bench.log.decision(of: first) == .admitted)
-            #expect(bench.log.decision(of: second) == .refused(.replayed))
+            expectEqual(bench.log.decision(of: first), .admitted)
+            expectEqual(bench.log.decision(of: second), .refused(.replayed))
         },
         StoreContract(
             "of one assertion in a batch that fails and in the next one, one use is good",
@@ -222,10 +225,10 @@ extension StoreContract {
             bench.journal.fail(nil)
             gate.open.signal()
             try bench.table.committer.flush()
-            #expect(bench.log.decision(of: first) == .unassured)
-            #expect(bench.log.decision(of: twin) == .refused(.replayed))
-            #expect(bench.log.decision(of: later) == .refused(.replayed))
-            #expect(bench.log.decision(of: elsewhere) == .refused(.challengeSpent))
+            expectEqual(bench.log.decision(of: first), .unassured)
+            expectEqual(bench.log.decision(of: twin), .refused(.replayed))
+            expectEqual(bench.log.decision(of: later), .refused(.replayed))
+            expectEqual(bench.log.decision(of: elsewhere), .refused(.challengeSpent))
         },
     ]
 }

@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import KeyStore
 import Testing
 
@@ -10,15 +11,15 @@ extension StoreContract {
             key.receipt = [1]
             key.receiptState = ReceiptState(createdAt: 1_000, expiresAt: 9_000)
             try bench.enrol(key)
-            #expect(try bench.known(key.keyID).risk == .unknown)
+            try expectEqual(bench.known(key.keyID).risk, .unknown)
             let change = renewal(of: key, at: 2_000_000, metric: 7)
-            #expect(try bench.renew(change) == nil)
-            #expect(try bench.known(key.keyID).risk.metric == 7)
+            try expectEqual(bench.renew(change), nil)
+            try expectEqual(bench.known(key.keyID).risk.metric, 7)
             try bench.restart(crash: true)
-            #expect(try bench.known(key.keyID).risk == KeyRisk(metric: 7, at: 2_000_000))
+            try expectEqual(bench.known(key.keyID).risk, KeyRisk(metric: 7, at: 2_000_000))
             let stored = try #require(try bench.lab.stored(key.keyID))
-            #expect(stored.receipt == change.receipt)
-            #expect(stored.receiptState == change.state)
+            expectEqual(stored.receipt, change.receipt)
+            expectEqual(stored.receiptState, change.state)
         },
         StoreContract("an older receipt never takes the place of a newer one, in any order") {
             (bench) throws in
@@ -31,13 +32,13 @@ extension StoreContract {
                 for step in order {
                     let time = early + Int64(step) * 90_000
                     let change = renewal(of: key, row, at: time, metric: UInt32(step + 5))
-                    #expect(try bench.renew(change) == nil)
+                    try expectEqual(bench.renew(change), nil)
                 }
                 let stored = try #require(try bench.lab.stored(key.keyID))
-                #expect(stored.receipt == [7], "\(order)")
-                #expect(stored.receiptState.riskMetric == 7)
-                #expect(stored.receiptState.triedAt == early + 180_000)
-                #expect(try bench.known(key.keyID).risk.metric == 7)
+                expectEqual(stored.receipt, [7], "\(order)")
+                expectEqual(stored.receiptState.riskMetric, 7)
+                expectEqual(stored.receiptState.triedAt, early + 180_000)
+                try expectEqual(bench.known(key.keyID).risk.metric, 7)
             }
         },
         StoreContract("a try that brought nothing leaves the receipt and its metric alone") {
@@ -45,22 +46,22 @@ extension StoreContract {
             var key = KeyRecord.sample(1)
             key.receipt = [1]
             try bench.enrol(key)
-            #expect(try bench.renew(renewal(of: key, at: 2_000_000, metric: 7)) == nil)
+            try expectEqual(bench.renew(renewal(of: key, at: 2_000_000, metric: 7)), nil)
             var state = ReceiptState()
             state.triedAt = 2_100_000
             state.outcome = .gone
             state.dueAt = nil
             let change = ReceiptChange(row: 1, keyID: key.keyID, receipt: nil, state: state)
-            #expect(try bench.renew(change) == nil)
+            try expectEqual(bench.renew(change), nil)
             let stored = try #require(try bench.lab.stored(key.keyID))
-            #expect(stored.receipt == [7])
-            #expect(stored.receiptState.riskMetric == 7)
+            expectEqual(stored.receipt, [7])
+            expectEqual(stored.receiptState.riskMetric, 7)
             let end: Int64 = 2_000_000 + 90 * 86_400
-            #expect(stored.receiptState.expiresAt == end)
-            #expect(stored.receiptState.outcome == .gone)
-            #expect(stored.receiptState.triedAt == 2_100_000)
-            #expect(stored.receiptState.dueAt == nil)
-            #expect(try bench.known(key.keyID).risk.metric == 7)
+            expectEqual(stored.receiptState.expiresAt, end)
+            expectEqual(stored.receiptState.outcome, .gone)
+            expectEqual(stored.receiptState.triedAt, 2_100_000)
+            expectEqual(stored.receiptState.dueAt, nil)
+            try expectEqual(bench.known(key.keyID).risk.metric, 7)
         },
         StoreContract("a try behind a clock that was set back is stored, so it is not made again") {
             (bench) throws in
@@ -74,19 +75,19 @@ extension StoreContract {
             var state = ReceiptState()
             (state.triedAt, state.outcome, state.dueAt) = (2_000_000, .rejected, 2_600_000)
             let rejected = ReceiptChange(row: 1, keyID: key.keyID, receipt: nil, state: state)
-            #expect(try bench.renew(rejected) == nil)
+            try expectEqual(bench.renew(rejected), nil)
             let stored = try #require(try bench.lab.stored(key.keyID)).receiptState
-            #expect(stored.triedAt == 2_000_000)
-            #expect(stored.outcome == .rejected)
-            #expect(stored.dueAt == 2_600_000)
+            expectEqual(stored.triedAt, 2_000_000)
+            expectEqual(stored.outcome, .rejected)
+            expectEqual(stored.dueAt, 2_600_000)
             // What two tries at the same time may be out of order changes nothing.
             (state.triedAt, state.outcome) = (1_999_999, .early)
             let early = ReceiptChange(row: 1, keyID: key.keyID, receipt: nil, state: state)
-            #expect(try bench.renew(early) == nil)
-            #expect(try bench.lab.stored(key.keyID)?.receiptState.outcome == .rejected)
+            try expectEqual(bench.renew(early), nil)
+            try expectEqual(bench.lab.stored(key.keyID)?.receiptState.outcome, .rejected)
             // A newer receipt brings its outcome along, whatever the clock said before.
-            #expect(try bench.renew(renewal(of: key, at: 1_500_000, metric: 4)) == nil)
-            #expect(try bench.lab.stored(key.keyID)?.receiptState.outcome == .renewed)
+            try expectEqual(bench.renew(renewal(of: key, at: 1_500_000, metric: 4)), nil)
+            try expectEqual(bench.lab.stored(key.keyID)?.receiptState.outcome, .renewed)
         },
         StoreContract("a renewed receipt that can't be written is told so and changes nothing") {
             (bench) throws in
@@ -96,12 +97,12 @@ extension StoreContract {
             let error = JournalError(.full, "test")
             bench.journal.fail(.before(error))
             let change = renewal(of: key, at: 2_000_000, metric: 7)
-            #expect(try bench.renew(change) == error)
-            #expect(try bench.known(key.keyID).risk == .unknown)
-            #expect(try bench.lab.stored(key.keyID)?.receipt == [1])
+            try expectEqual(bench.renew(change), error)
+            try expectEqual(bench.known(key.keyID).risk, .unknown)
+            try expectEqual(bench.lab.stored(key.keyID)?.receipt, [1])
             bench.journal.fail(nil)
-            #expect(try bench.renew(change) == nil)
-            #expect(try bench.known(key.keyID).risk.metric == 7)
+            try expectEqual(bench.renew(change), nil)
+            try expectEqual(bench.known(key.keyID).risk.metric, 7)
         },
         StoreContract("as many renewed receipts wait as may wait, and not one more") {
             (bench) throws in
@@ -126,7 +127,7 @@ extension StoreContract {
             gate.open.signal()
             try bench.table.committer.flush()
             done.wait()
-            #expect(ends.map(\.value) == [true, true, false])
+            expectEqual(ends.map(\.value), [true, true, false])
         },
     ]
 

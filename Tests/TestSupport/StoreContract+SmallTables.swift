@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Dispatch
+import Expectations
 package import KeyStore
 import Testing
 
@@ -24,11 +25,11 @@ extension StoreContract {
                 let counter = round % 5 == 0 && before > 0 ? before : before + 1
                 let decision = small.use(keyID, counter)
                 if revoked.contains(keyID) {
-                    #expect(decision == .refused(.revoked))
+                    expectEqual(decision, .refused(.revoked))
                 } else if counter == before {
-                    #expect(decision == .refused(.replayed))
+                    expectEqual(decision, .refused(.replayed))
                 } else {
-                    #expect(decision == .admitted)
+                    expectEqual(decision, .admitted)
                     highest[keyID] = counter
                 }
                 if round % 100 == 7, !revoked.contains(keyID) {
@@ -41,7 +42,7 @@ extension StoreContract {
             #expect(revoked.count > 20)
             #expect(small.table.revokedCount <= revoked.count)
             for (keyID, counter) in highest.prefix(50) {
-                #expect(try bench.storedCounter(keyID) == counter)
+                try expectEqual(bench.storedCounter(keyID), counter)
             }
         },
         StoreContract(
@@ -62,12 +63,12 @@ extension StoreContract {
             let ticket = try small.ticket(waiting, 7)
             gate.open.signal()
             try small.table.committer.flush()
-            #expect(small.log.decision(of: ticket) == .admitted)
+            expectEqual(small.log.decision(of: ticket), .admitted)
             guard case .absent = small.table.find(waiting) else {
                 throw Unexpected("the key is here still")
             }
-            #expect(small.use(waiting, 7) == .refused(.replayed))
-            #expect(small.use(waiting, 8) == .admitted)
+            expectEqual(small.use(waiting, 7), .refused(.replayed))
+            expectEqual(small.use(waiting, 8), .admitted)
         },
         StoreContract(
             "a key that was asked for stays until it is used, though all others are in use",
@@ -91,7 +92,7 @@ extension StoreContract {
             try ask(asked)
             #expect(found(old).count > 800)
             try ask(records.suffix(100))
-            #expect(found(asked).count == asked.count)
+            expectEqual(found(asked).count, asked.count)
         },
         StoreContract(
             "a key that is revoked while it is looked up for a full table is known as revoked",
@@ -139,11 +140,11 @@ extension StoreContract {
                 }
                 return small.decision(small.consume(keyID, row: row, counter))
             }
-            #expect(use(found, 7, knowsRow: false) == .unavailable)
-            #expect(use(found, 7) == .admitted)
-            #expect(use(found, 7) == .refused(.replayed))
-            #expect(use(revoked, 1) == .refused(.revoked))
-            #expect(try bench.storedCounter(found) == 7)
+            expectEqual(use(found, 7, knowsRow: false), .unavailable)
+            expectEqual(use(found, 7), .admitted)
+            expectEqual(use(found, 7), .refused(.replayed))
+            expectEqual(use(revoked, 1), .refused(.revoked))
+            try expectEqual(bench.storedCounter(found), 7)
         },
     ]
 }

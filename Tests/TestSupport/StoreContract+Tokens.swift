@@ -1,5 +1,6 @@
 import AppAttest
 import Dispatch
+import Expectations
 import KeyStore
 import Signatures
 import Synchronization
@@ -9,19 +10,19 @@ extension StoreContract {
     /// Tokens of other issuers that are good once.
     static let tokens = [
         StoreContract("a token is fresh once, also after a crash") { (bench) throws in
-            #expect(bench.spend(1) == .fresh)
-            #expect(bench.spend(1) == .spent)
+            expectEqual(bench.spend(1), .fresh)
+            expectEqual(bench.spend(1), .spent)
             try bench.restart(crash: true)
-            #expect(bench.spend(1) == .spent)
-            #expect(bench.spend(2) == .fresh)
+            expectEqual(bench.spend(1), .spent)
+            expectEqual(bench.spend(2), .fresh)
             try bench.restart()
-            #expect(bench.spend(2) == .spent)
+            expectEqual(bench.spend(2), .spent)
         },
         StoreContract("of many equal tokens at once one is fresh") { (bench) throws in
             for number in UInt8(1)...5 {
                 let outcomes = bench.spend([number, number, number, number + 100, number])
-                #expect(outcomes.filter { $0 == .fresh }.count == 2)
-                #expect(outcomes.filter { $0 == .spent }.count == 3)
+                expectEqual(outcomes.filter { $0 == .fresh }.count, 2)
+                expectEqual(outcomes.filter { $0 == .spent }.count, 3)
             }
         },
         StoreContract("of two gateways that spend one token one is told that it is fresh") {
@@ -29,17 +30,17 @@ extension StoreContract {
             guard bench.journal.decides == .atCommit else { return }
             let other = try bench.neighbour()
             for number in UInt8(1)...10 {
-                #expect(bench.spend(number) == .fresh)
-                #expect(other.spend(number) == .spent)
-                #expect(other.spend(number + 100) == .fresh)
-                #expect(bench.spend(number + 100) == .spent)
+                expectEqual(bench.spend(number), .fresh)
+                expectEqual(other.spend(number), .spent)
+                expectEqual(other.spend(number + 100), .fresh)
+                expectEqual(bench.spend(number + 100), .spent)
             }
         },
         StoreContract("a token whose commit failed is not fresh") { (bench) throws in
             bench.journal.fail(.before(JournalError(.unusable, "test")))
-            #expect(bench.spend(1) == .failed)
+            expectEqual(bench.spend(1), .failed)
             bench.journal.fail(nil)
-            #expect(bench.spend(1) == .fresh)
+            expectEqual(bench.spend(1), .fresh)
         },
     ]
 }
@@ -66,6 +67,6 @@ private func spendAll(_ numbers: [UInt8], by table: KeyTable) -> [SpendOutcome] 
             group.leave()
         }
     }
-    #expect(group.wait(timeout: .now() + 30) == .success)
+    expectEqual(group.wait(timeout: .now() + 30), .success)
     return outcomes.withLock { $0 }
 }

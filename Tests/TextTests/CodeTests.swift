@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -202,7 +203,7 @@ import Testing
                 + settings + standIns + Self.modules() + files,
             patience: Self.compilerPatience
         )
-        #expect(outcome.status == 0, "\(outcome.complained)")
+        expectEqual(outcome.status, 0, "\(outcome.complained)")
     }
 
     @Test func `each part of a manifest in a text is one of a manifest`() throws {

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 // What the texts of the repository promise, tried: their commands print what they show, their links
@@ -52,6 +53,6 @@ import Testing
         (["a"], ["a", ""], true),
     ])
     func `shown and printed lines agree`(_ shown: [String], _ printed: [String], _ agree: Bool) {
-        #expect(Normalised.agree(shown, printed) == agree)
+        expectEqual(Normalised.agree(shown, printed), agree)
     }
 }

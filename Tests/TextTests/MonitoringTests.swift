@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -58,7 +59,7 @@ import Testing
             let text = try Self.text(file).replacing(/\w+:\w+:\w+/, with: "")
             let named = Set(text.matches(of: /\b(?:portcullis|process)_\w+/).map { String($0.0) })
             #expect(named.count > 4, "\(file)")
-            #expect(named.subtracting(names) == [], "\(file)")
+            expectEqual(named.subtracting(names), [], "\(file)")
         }
     }
 
@@ -68,7 +69,7 @@ import Testing
         let lines = try await printed(
             "curl -s http://127.0.0.1:9901/metrics | \(promtool) check metrics; echo status $?"
         )
-        #expect(lines == ["status 0"])
+        expectEqual(lines, ["status 0"])
     }
 
     @Test(.enabled(if: Repository.hasPrograms))
@@ -80,7 +81,7 @@ import Testing
             #"id=$(sed -n 's/.*"request_id":"\([0-9a-f]*\)".*/\1/p' answer); echo ${#id}"#,
             #"grep -c "_bucket{.*# {request_id=\"$id\"} " page"#
         )
-        #expect(lines == ["# EOF", "32", "1"])
+        expectEqual(lines, ["# EOF", "32", "1"])
     }
 
     @Test(.enabled(if: promtool != nil, skipped))
@@ -89,7 +90,7 @@ import Testing
         let folder = Repository.folder.appending(path: "deploy/monitoring")
         for words in [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts-test.yaml"]] {
             let outcome = try ChildProcess.run(promtool, words, input: "", folder: folder)
-            #expect(outcome.status == 0, "\(outcome.printed) \(outcome.complained)")
+            expectEqual(outcome.status, 0, "\(outcome.printed) \(outcome.complained)")
         }
     }
 
@@ -113,7 +114,7 @@ import Testing
         let pages = Repository.pages(of: "deploy").filter { $0.hasPrefix(folder) }
             .map { String($0.dropFirst(folder.count)) }
         #expect(pages.count > 30)
-        #expect(pages.filter { !links.contains($0) } == ["README.md"])
+        expectEqual(pages.filter { !links.contains($0) }, ["README.md"])
     }
 
     @Test func `the dashboard's panels have numbers of their own and stand beside each other`()
@@ -123,7 +124,7 @@ import Testing
         let dashboard = try #require(object as? [String: Any])
         let panels = try #require(dashboard["panels"] as? [[String: Any]])
         #expect(panels.count > 20)
-        #expect(Set(panels.compactMap { $0["id"] as? Int }).count == panels.count)
+        expectEqual(Set(panels.compactMap { $0["id"] as? Int }).count, panels.count)
         var taken = Set<[Int]>()
         for panel in panels {
             let place = try #require(panel["gridPos"] as? [String: Int])

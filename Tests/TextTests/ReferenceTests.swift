@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import HTTPWire
 import LoopbackKit
@@ -14,7 +15,7 @@ import Verification
             + OriginFailure.allCases.map(\.rawValue) + LocalFault.allCases.map(\.rawValue)
         #expect(reasons.count > 100)
         let absent = reasons.filter { !runbook.contains("`\($0)`") }
-        #expect(absent == [])
+        expectEqual(absent, [])
     }
 
     @Test func `every key of the configuration has its entry`() throws {
@@ -34,7 +35,7 @@ import Verification
         let absent = try keys.filter { key in
             !reference.contains(try Regex("`([\\w.*\\[\\]]+\\.)?\(key)[`:.]"))
         }
-        #expect(absent == [])
+        expectEqual(absent, [])
     }
 
     @Test(.enabled(if: Repository.hasPrograms))
@@ -57,7 +58,7 @@ import Verification
             .compactMap { $0.split(separator: " ").first.map(String.init) }
         #expect(names.count > 60)
         let absent = names.filter { !text.contains("`\($0)`") && !text.contains("`\($0){") }
-        #expect(absent == [])
+        expectEqual(absent, [])
     }
 
     @Test(.enabled(if: Repository.hasPrograms))
@@ -65,7 +66,7 @@ import Verification
         let program = Repository.programs.appending(path: "portcullis").path
         let script = Repository.folder.appending(path: "deploy/reference").path
         let outcome = try ChildProcess.run(script, ["--check", program], input: "")
-        #expect(outcome.status == 0, "deploy/reference mends: \(outcome.printed)")
+        expectEqual(outcome.status, 0, "deploy/reference mends: \(outcome.printed)")
         let pages = try Repository.texts.filter { path in
             try Document(path).prose.contains { $0.hasPrefix("<!-- portcullis reference ") }
         }
@@ -76,7 +77,7 @@ import Verification
         let pages = ["deploy", "rules", "Sources/client"].flatMap(Repository.pages)
         let topics = pages.compactMap { $0.split(separator: "/").last }.filter { $0 != "README.md" }
         #expect(topics.count > 60)
-        #expect(Set(topics.map { $0.lowercased() }).count == topics.count)
+        expectEqual(Set(topics.map { $0.lowercased() }).count, topics.count)
     }
 
     @Test(.enabled(if: Repository.hasPrograms))
@@ -84,10 +85,10 @@ import Verification
         let program = Repository.programs.appending(path: "portcullis").path
         let page = try ChildProcess.run(program, ["help", "turn-it-off"], input: "")
         let file = Repository.folder.appending(path: "deploy/docs/runbook/turn-it-off.md")
-        #expect(page.status == 0)
-        #expect(try page.printed == String(contentsOf: file, encoding: .utf8))
+        expectEqual(page.status, 0)
+        try expectEqual(page.printed, String(contentsOf: file, encoding: .utf8))
         let absent = try ChildProcess.run(program, ["help", "counter-replay"], input: "")
-        #expect(absent.status == 2)
+        expectEqual(absent.status, 2)
         #expect(
             absent.complained.contains("no page counter-replay; did you mean counter-replayed?")
         )
@@ -113,7 +114,7 @@ import Verification
         }
         #expect(topics.count >= 4)
         let pages = Repository.pages(of: "deploy")
-        #expect(topics.filter { !pages.contains("deploy/docs/runbook/\($0).md") } == [])
+        expectEqual(topics.filter { !pages.contains("deploy/docs/runbook/\($0).md") }, [])
     }
 
     /// The paths of the admin listener as the text has them, with their kind: `POST /why`, `call`.
@@ -166,11 +167,11 @@ import Verification
         let served = printed[0].joined().matches(of: /"(\/[^"]*)"/).map { String($0.1) }
         #expect(served.count > 20)
         let written = paths.keys.map { $0.replacing("POST ", with: "") }
-        #expect(Set(served).subtracting(["/unknown"]) == Set(written))
+        expectEqual(Set(served).subtracting(["/unknown"]), Set(written))
         for (path, lines) in zip(paths.sorted { $0.key < $1.key }, printed.dropFirst()) {
             let statuses = lines.joined().split(separator: " ")
-            #expect(statuses.count == (path.value == "call" ? 1 : 4), "\(path): \(lines)")
-            #expect((statuses.first == "403") == (path.value != "probe"), "\(path): \(lines)")
+            expectEqual(statuses.count, path.value == "call" ? 1 : 4, "\(path): \(lines)")
+            expectEqual((statuses.first == "403"), path.value != "probe", "\(path): \(lines)")
             #expect(!statuses.dropFirst().contains("403"), "\(path): \(lines)")
         }
     }
@@ -190,7 +191,7 @@ import Verification
             let absent = try fields.filter { field in
                 !text.contains(try Regex("\(field)(?![a-z-])"))
             }
-            #expect(absent == [], "\(name)")
+            expectEqual(absent, [], "\(name)")
         }
     }
 
@@ -264,6 +265,6 @@ import Verification
         }
         .filter { !$0.contains(".") && $0 != "docs" }
         #expect(targets.count > 20)
-        #expect(targets.filter { !text.contains("`\($0)`") } == [])
+        expectEqual(targets.filter { !text.contains("`\($0)`") }, [])
     }
 }

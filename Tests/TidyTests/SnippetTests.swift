@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -52,14 +53,14 @@ import Testing
     }
 
     @Test func `the manifest's entries are read`() {
-        #expect(Self.manifest["SQLiteKeyStore"]?.uses == ["Encodings", "GRDB"])
-        #expect(Self.manifest["HTTPWireTests"]?.uses == ["Encodings", "HTTPWire"])
-        #expect(Self.manifest["HTTPWireTests"]?.kind == .tests)
-        #expect(Self.manifest["COpenSSL"]?.kind == .cLibrary)
-        #expect(Self.manifest["COpenSSL"]?.uses == [])
-        #expect(Self.manifest["Gateway"]?.uses == ["Encodings", "GRDB", "SQLiteKeyStore"])
-        #expect(Self.manifest["portcullis"]?.kind == .program)
-        #expect(Self.manifest.targets.count == 11)
+        expectEqual(Self.manifest["SQLiteKeyStore"]?.uses, ["Encodings", "GRDB"])
+        expectEqual(Self.manifest["HTTPWireTests"]?.uses, ["Encodings", "HTTPWire"])
+        expectEqual(Self.manifest["HTTPWireTests"]?.kind, .tests)
+        expectEqual(Self.manifest["COpenSSL"]?.kind, .cLibrary)
+        expectEqual(Self.manifest["COpenSSL"]?.uses, [])
+        expectEqual(Self.manifest["Gateway"]?.uses, ["Encodings", "GRDB", "SQLiteKeyStore"])
+        expectEqual(Self.manifest["portcullis"]?.kind, .program)
+        expectEqual(Self.manifest.targets.count, 11)
     }
 
     @Test func `a target with the name of a well-known package's module is caught`() {
@@ -68,14 +69,14 @@ import Testing
             return NameCheck.findings(in: manifest, sources: []).map(\.text)
         }
         let findings = names(".part(\"Configuration\"), .part(\"ConfigurationReading\")")
-        #expect(findings.count == 1)
-        #expect(findings.first?.hasPrefix("Configuration is a module") == true)
+        expectEqual(findings.count, 1)
+        expectEqual(findings.first?.hasPrefix("Configuration is a module"), true)
     }
 
     @Test func `what is linked is found through others`() {
         let check = ImportCheck(manifest: Self.manifest)
         #expect(check.shippedFindings(program: "portcullis").isEmpty)
-        #expect(check.shippedFindings(program: "demo").count == 1)
+        expectEqual(check.shippedFindings(program: "demo").count, 1)
     }
 
     @Test(arguments: [
@@ -99,13 +100,16 @@ import Testing
         func imports(_ text: String, _ path: String) -> Int {
             check.findings(in: source(text, path)).count
         }
-        #expect(imports("public import FoundationEssentials", path) == 0)
-        #expect(imports("public import Foundation", path) == 0)
-        #expect(imports("public import Dispatch", path) == 1)
-        #expect(imports("import Foundation", "Sources/attestation/AppAttest/A.swift") == 1)
-        #expect(tokenFindings("init(_ date: Date) { Date(timeIntervalSince1970: 1) }", path) == [])
+        expectEqual(imports("public import FoundationEssentials", path), 0)
+        expectEqual(imports("public import Foundation", path), 0)
+        expectEqual(imports("public import Dispatch", path), 1)
+        expectEqual(imports("import Foundation", "Sources/attestation/AppAttest/A.swift"), 1)
+        expectEqual(
+            tokenFindings("init(_ date: Date) { Date(timeIntervalSince1970: 1) }", path),
+            []
+        )
         for text in ["Date()", "Date.now", "FileManager.default", "Data(contentsOf: file)"] {
-            #expect(tokenFindings("let a = \(text)", path).count == 1, "\(text)")
+            expectEqual(tokenFindings("let a = \(text)", path).count, 1, "\(text)")
         }
     }
 
@@ -164,29 +168,32 @@ import Testing
 
     @Test func `tests may not sleep, and are named by their claim`() {
         let path = "Tests/HTTPWireTests/ItemTests.swift"
-        #expect(tokenFindings("sleep(1)", path).count == 1)
-        #expect(tokenFindings("@Test func itWorks() {}", path).count == 1)
-        #expect(tokenFindings("@Test(arguments: [f(1)]) func itWorks(a: Int) {}", path).count == 1)
+        expectEqual(tokenFindings("sleep(1)", path).count, 1)
+        expectEqual(tokenFindings("@Test func itWorks() {}", path).count, 1)
+        expectEqual(
+            tokenFindings("@Test(arguments: [f(1)]) func itWorks(a: Int) {}", path).count,
+            1
+        )
         #expect(tokenFindings("@Test func `it works`() {}", path).isEmpty)
         #expect(tokenFindings("@Test(arguments: [f(1)]) func `it works`(a: Int) {}", path).isEmpty)
     }
 
     @Test func `tests neither count tries nor watch the clock themselves`() {
         let path = "Tests/HTTPWireTests/ItemTests.swift"
-        #expect(tokenFindings("for _ in 0..<9 where a == b { c() }", path).count == 1)
-        #expect(tokenFindings("while a, Date() < deadline { b() }", path).count == 1)
-        #expect(tokenFindings("while ContinuousClock.now < deadline {}", path).count == 1)
+        expectEqual(tokenFindings("for _ in 0..<9 where a == b { c() }", path).count, 1)
+        expectEqual(tokenFindings("while a, Date() < deadline { b() }", path).count, 1)
+        expectEqual(tokenFindings("while ContinuousClock.now < deadline {}", path).count, 1)
         #expect(tokenFindings("for a in b where a.c { d() }", path).isEmpty)
         #expect(tokenFindings("for _ in 0..<9 { a { b where c } }", path).isEmpty)
     }
 
     @Test func `a held file still needs its proof`() throws {
         let path = try #require(Held.unchecked.keys.first)
-        #expect(tokenFindings("final class A: @unchecked Sendable {}", path).count == 1)
-        #expect(tokenFindings("/// A thing.\nclass A: @unchecked Sendable {}", path).count == 1)
+        expectEqual(tokenFindings("final class A: @unchecked Sendable {}", path).count, 1)
+        expectEqual(tokenFindings("/// A thing.\nclass A: @unchecked Sendable {}", path).count, 1)
         let proof = "/// `@unchecked Sendable`: constant.\n@dynamicMemberLookup\n"
         #expect(tokenFindings(proof + "class A: @unchecked Sendable {}", path).isEmpty)
-        #expect(tokenFindings("nonisolated(unsafe) let a = b()", path).count == 1)
+        expectEqual(tokenFindings("nonisolated(unsafe) let a = b()", path).count, 1)
         #expect(tokenFindings("// Set once.\nnonisolated(unsafe) let a = b()", path).isEmpty)
         let values = try #require(Held.exclusivity.keys.first)
         #expect(tokenFindings("@exclusivity(unchecked) var a = 1", values).isEmpty)
@@ -199,25 +206,25 @@ import Testing
 
     @Test func `long lines, functions, files and types are caught`() {
         let line = "let a = \"" + String(repeating: "x ", count: 50) + "\""
-        #expect(SizeCheck.findings(in: source(line)).map(\.line) == [1])
+        expectEqual(SizeCheck.findings(in: source(line)).map(\.line), [1])
         let address = "    // https://example.com/" + String(repeating: "x", count: 90)
         #expect(SizeCheck.findings(in: source(address)).isEmpty)
         let accents = "// " + String(repeating: "é", count: 97)
         #expect(SizeCheck.findings(in: source(accents)).isEmpty)
         let body = String(repeating: "    a()\n", count: 69)
-        #expect(SizeCheck.findings(in: source("func f() {\n\(body)}\n")).count == 1)
-        #expect(SizeCheck.findings(in: source("init() {\n\(body)}\n")).count == 1)
+        expectEqual(SizeCheck.findings(in: source("func f() {\n\(body)}\n")).count, 1)
+        expectEqual(SizeCheck.findings(in: source("init() {\n\(body)}\n")).count, 1)
         #expect(SizeCheck.findings(in: source("func f() {\n\(body.dropFirst(8))}\n")).isEmpty)
         let protocolText = "protocol P {\n    func f()\n    var a: Int { get }\n\(body)}\n"
         #expect(SizeCheck.findings(in: source(protocolText)).isEmpty)
         let lines = String(repeating: "\n", count: 601)
-        #expect(SizeCheck.findings(in: source(lines)).count == 1)
-        #expect(SizeCheck.findings(in: source(lines, "Tests/HTTPWireTests/A.swift")).count == 1)
+        expectEqual(SizeCheck.findings(in: source(lines)).count, 1)
+        expectEqual(SizeCheck.findings(in: source(lines, "Tests/HTTPWireTests/A.swift")).count, 1)
         let folder = "Sources/http/HTTPWire"
         let parts = ["A", "A+B", "AB"].map {
             source(String(lines.dropLast(180)), "\(folder)/\($0).swift")
         }
-        #expect(SizeCheck.types(parts).map(\.path) == ["\(folder)/A.swift"])
+        expectEqual(SizeCheck.types(parts).map(\.path), ["\(folder)/A.swift"])
         #expect(SizeCheck.types([parts[0], parts[2]]).isEmpty)
     }
 
@@ -253,20 +260,20 @@ import Testing
         let story = source("// What it is.", "Sources/http/HTTPWire/HTTPWire.swift")
         #expect(NameCheck.findings(in: Self.manifest, sources: [story]).isEmpty)
         let silent = source("let a = 1", "Sources/http/HTTPWire/HTTPWire.swift")
-        #expect(NameCheck.findings(in: Self.manifest, sources: [silent]).count == 1)
+        expectEqual(NameCheck.findings(in: Self.manifest, sources: [silent]).count, 1)
         let missing = source("struct Item {}")
-        #expect(NameCheck.findings(in: Self.manifest, sources: [missing]).count == 1)
+        expectEqual(NameCheck.findings(in: Self.manifest, sources: [missing]).count, 1)
         let namesake = source(
             "// So.\npublic struct HTTPWire {}",
             "Sources/http/HTTPWire/HTTPWire.swift"
         )
-        #expect(NameCheck.findings(in: Self.manifest, sources: [namesake]).count == 1)
+        expectEqual(NameCheck.findings(in: Self.manifest, sources: [namesake]).count, 1)
     }
 
     @Test func `targets that differ only in case are caught`() {
         let text = "[.part(\"Portcullis\"), .program(\"portcullis\", uses: [])]"
         let manifest = Manifest(source: SwiftSource(path: "Package.swift", text: text))
-        #expect(NameCheck.findings(in: manifest, sources: []).count == 1)
+        expectEqual(NameCheck.findings(in: manifest, sources: []).count, 1)
     }
 
     private func platformFindings(_ text: String, _ path: String) -> Int {
@@ -284,9 +291,9 @@ import Testing
         "let a = name.utf8Span", "String(validating: a, as: UTF8.self)",
     ])
     func `what only new systems have is caught in what an app links`(text: String) {
-        #expect(platformFindings(text, "Sources/client/SoftwareAuthenticator/A.swift") == 1)
-        #expect(platformFindings(text, "Sources/http/HTTPWire/A.swift") == 1)
-        #expect(platformFindings(text, "Sources/base/Encodings/A.swift") == 0)
+        expectEqual(platformFindings(text, "Sources/client/SoftwareAuthenticator/A.swift"), 1)
+        expectEqual(platformFindings(text, "Sources/http/HTTPWire/A.swift"), 1)
+        expectEqual(platformFindings(text, "Sources/base/Encodings/A.swift"), 0)
     }
 
     @Test(arguments: [
@@ -295,7 +302,7 @@ import Testing
         "// UTF8Span\nlet a = \"Mutex\"",
     ])
     func `what old systems have too passes`(text: String) {
-        #expect(platformFindings(text, "Sources/http/HTTPWire/A.swift") == 0)
+        expectEqual(platformFindings(text, "Sources/http/HTTPWire/A.swift"), 0)
     }
 
     @Test func `an API without a reason in the privacy manifest is caught`() throws {
@@ -312,7 +319,7 @@ import Testing
         let check = try PrivacyCheck(propertyList: Data(list.utf8))
         #expect(check.isQuiet)
         let text = "let a = UserDefaults.standard\nlet b = c.modificationDate // UserDefaults"
-        #expect(check.findings(in: source(text)).map(\.line) == [1])
+        expectEqual(check.findings(in: source(text)).map(\.line), [1])
     }
 
     @Test(arguments: [
@@ -331,6 +338,6 @@ import Testing
         "public final class Item {}", "@frozen\npublic enum Item {}", "public static func f() {}",
     ])
     func `an undocumented public name is caught`(text: String) {
-        #expect(DocumentationCheck.findings(in: source(text)).count == 1)
+        expectEqual(DocumentationCheck.findings(in: source(text)).count, 1)
     }
 }

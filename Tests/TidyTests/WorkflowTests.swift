@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Testing
 
@@ -60,7 +61,7 @@ import Testing
             for part in $names; do status_of "$part" > /dev/null; done
             tr -d '\\n' < "$scratch/order"
             """
-        #expect(try Self.printed(by: script) == "abcdef")
+        try expectEqual(Self.printed(by: script), "abcdef")
     }
 
     @Test func `a part of a run that takes too long is ended, with what it has started`() throws {
@@ -81,11 +82,11 @@ import Testing
             """
         let printed = try Self.printed(by: script)
         let lines = printed.split(separator: "\n").map(String.init)
-        #expect(lines.first?.hasSuffix(" s: well") == true)
+        expectEqual(lines.first?.hasSuffix(" s: well"), true)
         let second = lines.dropFirst().first ?? ""
         #expect(second.hasSuffix(": ended: it took longer than 0 min (PORTCULLIS_PART_MINUTES)"))
         #expect(lines.dropFirst(2).contains("status 124"))
         #expect(lines.contains("not ended: Test \"a\""))
-        #expect(lines.last == "ended", "\(printed)")
+        expectEqual(lines.last, "ended", "\(printed)")
     }
 }

@@ -1,5 +1,6 @@
 import AppleStandIn
 import Encodings
+import Expectations
 import Testing
 
 @testable import Tokens
@@ -34,12 +35,12 @@ struct ClassicTokenKeysTests {
     @Test func `a token is read with the console's two keys`() throws {
         let token = Array(try Self.console.token(Self.payload).utf8)
         let payload = try Self.keys(Self.console).payload(of: token.span)
-        #expect(payload == Array(Self.payload.utf8))
+        expectEqual(payload, Array(Self.payload.utf8))
         let named = try Self.console.token(
             Self.payload,
             header: #"{"typ":"JWT","kid":"1","alg":"A256KW","enc":"A256GCM","cty":"JWT"}"#
         )
-        #expect(Self.fault(named, try Self.keys(Self.console)) == nil)
+        expectEqual(Self.fault(named, try Self.keys(Self.console)), nil)
     }
 
     @Test func `no character of a token can be changed, and none left out`() throws {
@@ -56,15 +57,15 @@ struct ClassicTokenKeysTests {
         for more in [".", "=", "A", "\n", " "] {
             #expect(Self.fault(token + more, keys) != nil)
         }
-        #expect(Self.fault("", keys) == .malformed)
+        expectEqual(Self.fault("", keys), .malformed)
         let long = try Self.console.token(String(repeating: "x", count: 8_192))
-        #expect(Self.fault(long, keys) == .malformed)
+        expectEqual(Self.fault(long, keys), .malformed)
     }
 
     @Test func `another key of either kind reads nothing`() throws {
         let token = try Self.console.token(Self.payload)
         let other = StandInPlayConsole()
-        #expect(Self.fault(token, try Self.keys(other)) == .unknownKey)
+        expectEqual(Self.fault(token, try Self.keys(other)), .unknownKey)
         func key(_ text: String) -> [UInt8] {
             ClassicTokenKeys.key(ofFile: Array(text.utf8)) ?? []
         }
@@ -74,7 +75,7 @@ struct ClassicTokenKeysTests {
                 verification: key(other.verificationKey)
             )
         )
-        #expect(Self.fault(token, mixed) == .signature)
+        expectEqual(Self.fault(token, mixed), .signature)
     }
 
     @Test(arguments: [
@@ -91,7 +92,7 @@ struct ClassicTokenKeysTests {
         throws
     {
         let token = try Self.console.token(Self.payload, header: header)
-        #expect(Self.fault(token, try Self.keys(Self.console)) == fault)
+        expectEqual(Self.fault(token, try Self.keys(Self.console)), fault)
     }
 
     @Test(arguments: [
@@ -101,12 +102,12 @@ struct ClassicTokenKeysTests {
     ])
     func `the inner token is signed with ES256`(_ header: String, _ fault: TokenFault) throws {
         let token = try Self.console.token(Self.payload, inner: header)
-        #expect(Self.fault(token, try Self.keys(Self.console)) == fault)
+        expectEqual(Self.fault(token, try Self.keys(Self.console)), fault)
     }
 
     @Test func `other keys than the console's are none`() {
-        #expect(ClassicTokenKeys.key(ofFile: Array("  \n".utf8)) == nil)
-        #expect(ClassicTokenKeys.key(ofFile: Array("not base64!".utf8)) == nil)
+        expectEqual(ClassicTokenKeys.key(ofFile: Array("  \n".utf8)), nil)
+        expectEqual(ClassicTokenKeys.key(ofFile: Array("not base64!".utf8)), nil)
         #expect(!ClassicTokenKeys.isDecryptionKey([UInt8](repeating: 0, count: 16)))
         #expect(!ClassicTokenKeys.isVerificationKey([UInt8](repeating: 0, count: 91)))
         let key = ClassicTokenKeys.key(ofFile: Array(Self.console.verificationKey.utf8)) ?? []

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Signatures
 import Testing
 
@@ -72,7 +73,7 @@ struct TokenVerifierTests {
     }
 
     @Test func `a token of the issuer is good`() throws {
-        #expect(try Self.fault(Self.issuer.token(Self.good)) == nil)
+        try expectEqual(Self.fault(Self.issuer.token(Self.good)), nil)
     }
 
     // MARK: Headers
@@ -104,7 +105,7 @@ struct TokenVerifierTests {
         _ fault: TokenFault,
         _ note: String
     ) throws {
-        #expect(try Self.fault(Self.issuer.token(Self.good, header: header)) == fault, "\(note)")
+        try expectEqual(Self.fault(Self.issuer.token(Self.good, header: header)), fault, "\(note)")
     }
 
     @Test func `a key inside the token is not used`() throws {
@@ -116,8 +117,8 @@ struct TokenVerifierTests {
         ] {
             let header = "{\"alg\":\"ES256\",\"kid\":\"one\",\(member)}"
             let forged = Self.issuer.token(Self.good, header: header, key: thief)
-            #expect(try Self.fault(forged) == .signature, "\(member)")
-            #expect(try Self.fault(Self.issuer.token(Self.good, header: header)) == nil)
+            try expectEqual(Self.fault(forged), .signature, "\(member)")
+            try expectEqual(Self.fault(Self.issuer.token(Self.good, header: header)), nil)
         }
     }
 
@@ -129,7 +130,7 @@ struct TokenVerifierTests {
         )
         let token =
             Array(signed.utf8) + [UInt8(ascii: ".")] + Base64.encodeURL(code.array)
-        #expect(try Self.fault(token) == .algorithm)
+        try expectEqual(Self.fault(token), .algorithm)
     }
 
     @Test func `only one spelling of base64 is read`() throws {
@@ -138,31 +139,31 @@ struct TokenVerifierTests {
             #expect(try Self.fault(token[..<place] + [UInt8(ascii: "=")] + token[place...]) != nil)
             #expect(try Self.fault(token[..<place] + [0x0A] + token[place...]) != nil)
         }
-        #expect(try Self.fault(token + [UInt8(ascii: "=")]) == .malformed)
-        #expect(try Self.fault([]) == .malformed)
-        #expect(try Self.fault(Array("..".utf8)) == .malformed)
-        #expect(try Self.fault(Array(repeating: UInt8(ascii: "."), count: 8_192)) == .malformed)
+        try expectEqual(Self.fault(token + [UInt8(ascii: "=")]), .malformed)
+        try expectEqual(Self.fault([]), .malformed)
+        try expectEqual(Self.fault(Array("..".utf8)), .malformed)
+        try expectEqual(Self.fault(Array(repeating: UInt8(ascii: "."), count: 8_192)), .malformed)
         let flat = token.filter { $0 != UInt8(ascii: ".") }
-        #expect(try Self.fault(flat) == .malformed)
-        #expect(try Self.fault(Array(repeating: UInt8(ascii: "a"), count: 8_192)) == .malformed)
+        try expectEqual(Self.fault(flat), .malformed)
+        try expectEqual(Self.fault(Array(repeating: UInt8(ascii: "a"), count: 8_192)), .malformed)
     }
 
     @Test func `a header with more members than the limit is refused`() throws {
         let more = (0..<SignedToken.membersMax).map { ",\"m\($0)\":1" }.joined()
         let header = "{\"alg\":\"ES256\",\"kid\":\"one\"\(more)}"
-        #expect(try Self.fault(Self.issuer.token(Self.good, header: header)) == .malformed)
+        try expectEqual(Self.fault(Self.issuer.token(Self.good, header: header)), .malformed)
     }
 
     @Test func `a signature of another key, in DER, or of zeros is refused`() throws {
         let other = P256PrivateKey(seed: Array("other".utf8).span)
-        #expect(try Self.fault(Self.issuer.token(Self.good, key: other)) == .signature)
+        try expectEqual(Self.fault(Self.issuer.token(Self.good, key: other)), .signature)
         let header = #"{"alg":"ES256","kid":"one"}"#
         let signed = Array("\(Issuer.part(header)).\(Issuer.part(Self.good))".utf8)
         let der = Self.issuer.key.signature(message: signed.span)
         let zeros = [UInt8](repeating: 0, count: 64)
         for signature in [der, zeros, Array(zeros.dropLast()), zeros + [0]] {
             let token = signed + [UInt8(ascii: ".")] + Base64.encodeURL(signature)
-            #expect(try Self.fault(token) == .signature)
+            try expectEqual(Self.fault(token), .signature)
         }
     }
 
@@ -197,7 +198,7 @@ struct TokenVerifierTests {
         _ claims: String,
         _ fault: TokenFault
     ) throws {
-        #expect(try Self.fault(Self.issuer.token(claims)) == fault)
+        try expectEqual(Self.fault(Self.issuer.token(claims)), fault)
     }
 
     @Test(arguments: [
@@ -208,13 +209,13 @@ struct TokenVerifierTests {
         #"{"iss":"\u006aoe","aud":"shop","exp":1800000060,"deep":{"a":[{"b":{}}]}}"#,
     ])
     func `claims within the terms are good`(_ claims: String) throws {
-        #expect(try Self.fault(Self.issuer.token(claims)) == nil)
+        try expectEqual(Self.fault(Self.issuer.token(claims)), nil)
     }
 
     @Test func `no claim is judged before the signature is`() throws {
         let other = P256PrivateKey(seed: Array("other".utf8).span)
         let old = #"{"iss":"jim","aud":"x","exp":1}"#
-        #expect(try Self.fault(Self.issuer.token(old, key: other)) == .signature)
+        try expectEqual(Self.fault(Self.issuer.token(old, key: other)), .signature)
     }
 
     @Test func `a claim of the configuration has to have one of its values`() throws {
@@ -228,22 +229,22 @@ struct TokenVerifierTests {
             let claims = #"{"iss":"joe","aud":"shop","exp":1800000060,\#(more)}"#
             return try Self.fault(Self.issuer.token(claims), terms)
         }
-        #expect(try fault(#""sub":"a","app":"1:2:ios","scope":"read orders""#) == nil)
-        #expect(try fault(#""sub":"a","app":7,"scope":["orders"]"#) == nil)
-        #expect(try fault(#""sub":null,"app":7,"scope":"orders""#) == .claim)
-        #expect(try fault(#""app":7,"scope":"orders""#) == .claim)
-        #expect(try fault(#""sub":"a","app":"1:2","scope":"orders""#) == .claim)
-        #expect(try fault(#""sub":"a","app":7,"scope":"borders""#) == .claim)
-        #expect(try fault(#""sub":"a","app":7"#) == .claim)
+        try expectEqual(fault(#""sub":"a","app":"1:2:ios","scope":"read orders""#), nil)
+        try expectEqual(fault(#""sub":"a","app":7,"scope":["orders"]"#), nil)
+        try expectEqual(fault(#""sub":null,"app":7,"scope":"orders""#), .claim)
+        try expectEqual(fault(#""app":7,"scope":"orders""#), .claim)
+        try expectEqual(fault(#""sub":"a","app":"1:2","scope":"orders""#), .claim)
+        try expectEqual(fault(#""sub":"a","app":7,"scope":"borders""#), .claim)
+        try expectEqual(fault(#""sub":"a","app":7"#), .claim)
     }
 
     @Test(arguments: ["0.9", "-1e-3", "18446744073709551615"])
     func `a claim that has to be there may be any number`(_ number: String) throws {
         let claims = #"{"iss":"joe","aud":"shop","exp":1800000060,"score":\#(number)}"#
         let token = Self.issuer.token(claims)
-        #expect(try Self.fault(token, Self.terms { $0.required = ["score"] }) == nil)
+        try expectEqual(Self.fault(token, Self.terms { $0.required = ["score"] }), nil)
         let compared = Self.terms { $0.claims = [TokenTerms.Claim("score", [number])] }
-        #expect(try Self.fault(token, compared) == .claim)
+        try expectEqual(Self.fault(token, compared), .claim)
     }
 
     @Test func `a token is no older than max_age`() throws {
@@ -252,10 +253,10 @@ struct TokenVerifierTests {
             let claims = #"{"iss":"joe","aud":"shop","exp":1800000060,"iat":\#(iat)}"#
             return try Self.fault(Self.issuer.token(claims), terms)
         }
-        #expect(try fault(Self.now - 90) == nil)
-        #expect(try fault(Self.now - 91) == .expired)
-        #expect(try fault(-1) == .claim)
-        #expect(try Self.fault(Self.issuer.token(Self.good), terms) == .claim)
+        try expectEqual(fault(Self.now - 90), nil)
+        try expectEqual(fault(Self.now - 91), .expired)
+        try expectEqual(fault(-1), .claim)
+        try expectEqual(Self.fault(Self.issuer.token(Self.good), terms), .claim)
     }
 
     @Test func `a token that is good once has an id and a near end`() throws {
@@ -269,7 +270,7 @@ struct TokenVerifierTests {
         let other = try verified(#"{"iss":"joe","aud":"shop","exp":1800000060,"jti":"b"}"#)
         #expect(one.use != nil && one.use == again.use && one.use != other.use)
         // A reload may set the greatest leeway.
-        #expect(one.end == 1_800_000_360)
+        expectEqual(one.end, 1_800_000_360)
         #expect(throws: TokenFault.use) { try verified(Self.good) }
         #expect(throws: TokenFault.use) {
             try verified(#"{"iss":"joe","aud":"shop","exp":1800000060,"jti":""}"#)
@@ -279,7 +280,7 @@ struct TokenVerifierTests {
         }
         // Seven days by a clock that is ahead by as much as it may.
         let longest = try verified(#"{"iss":"joe","aud":"shop","exp":1800604830,"jti":"a"}"#)
-        #expect(longest.end == 1_800_605_130)
+        expectEqual(longest.end, 1_800_605_130)
     }
 
     // MARK: Sets of keys
@@ -290,18 +291,18 @@ struct TokenVerifierTests {
         let ours = Issuer.entry(key, id: "two")
         for more in [#""use":"enc","#, #""alg":"ES384","#, #""alg":"HS256","#] {
             let keys = try Self.issuer.keys(Issuer.entry(key, id: "one", more: more), ours)
-            #expect(try Self.fault(token, keys: keys) == .unknownKey, "\(more)")
+            try expectEqual(Self.fault(token, keys: keys), .unknownKey, "\(more)")
         }
         let secret = #"{"kty":"oct","kid":"one","k":"AAAA"}"#
-        #expect(try Self.fault(token, keys: Self.issuer.keys(secret, ours)) == .unknownKey)
+        try expectEqual(Self.fault(token, keys: Self.issuer.keys(secret, ours)), .unknownKey)
     }
 
     @Test func `a token without a kid means the only key of its algorithm`() throws {
         let token = Self.issuer.token(Self.good, header: #"{"alg":"ES256"}"#)
         let entry = Issuer.entry(Self.issuer.key, id: "one")
         let other = Issuer.entry(P256PrivateKey(seed: [1].span), id: nil)
-        #expect(try Self.fault(token) == nil)
-        #expect(try Self.fault(token, keys: Self.issuer.keys(entry, other)) == .unknownKey)
+        try expectEqual(Self.fault(token), nil)
+        try expectEqual(Self.fault(token, keys: Self.issuer.keys(entry, other)), .unknownKey)
     }
 
     @Test(arguments: [

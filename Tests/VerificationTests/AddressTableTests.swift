@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import HTTPWire
 import Synchronization
 import Testing
@@ -43,11 +44,11 @@ import Verification
         let first = try #require(hold(.v4(7)))
         first.addFailure(Self.rate, now: 10)
         first.addFailure(Self.rate, now: 10)
-        #expect(first.failureWait(Self.rate, now: 10) == 60_000_000_000)
+        expectEqual(first.failureWait(Self.rate, now: 10), 60_000_000_000)
         first.release(now: 10)
         let second = try #require(hold(.v4(7), now: 20))
         #expect(second.failureWait(Self.rate, now: 20) != nil)
-        #expect(second.failureWait(Self.rate, now: 60_000_000_010) == nil)
+        expectEqual(second.failureWait(Self.rate, now: 60_000_000_010), nil)
     }
 
     /// A call for eight challenges costs eight, although it was let in for one.
@@ -55,12 +56,12 @@ import Verification
         let entry = try #require(hold(.v4(7)))
         let rate = TokenRate(1, burst: 2)
         let second: UInt64 = 1_000_000_000
-        #expect(entry.takeCall(rate, now: 5 * second) == nil)
+        expectEqual(entry.takeCall(rate, now: 5 * second), nil)
         entry.oweCalls(7, rate, now: 5 * second)
-        #expect(entry.takeCall(rate, now: 5 * second) == 7 * second)
-        #expect(entry.takeCall(rate, now: 12 * second - 1) == 1)
-        #expect(entry.takeCall(rate, now: 12 * second) == nil)
-        #expect(entry.takeRequest(rate, now: 5 * second) == nil, "the buckets are apart")
+        expectEqual(entry.takeCall(rate, now: 5 * second), 7 * second)
+        expectEqual(entry.takeCall(rate, now: 12 * second - 1), 1)
+        expectEqual(entry.takeCall(rate, now: 12 * second), nil)
+        expectEqual(entry.takeRequest(rate, now: 5 * second), nil, "the buckets are apart")
         entry.oweCalls(.max, rate, now: 12 * second)
         entry.oweCalls(.min, rate, now: 12 * second)
         #expect(entry.takeCall(rate, now: 13 * second) != nil)
@@ -68,11 +69,11 @@ import Verification
 
     @Test func `to look whether a token is there takes none`() throws {
         let entry = try #require(hold(.v4(7)))
-        for _ in 0..<10 { #expect(entry.failureWait(Self.rate, now: 5) == nil) }
-        #expect(entry.takeRequest(Self.rate, now: 5) == nil)
-        #expect(entry.takeRequest(Self.rate, now: 5) == nil)
-        #expect(entry.takeRequest(Self.rate, now: 5) == 60_000_000_000)
-        #expect(entry.failureWait(Self.rate, now: 5) == nil, "the two buckets are apart")
+        for _ in 0..<10 { expectEqual(entry.failureWait(Self.rate, now: 5), nil) }
+        expectEqual(entry.takeRequest(Self.rate, now: 5), nil)
+        expectEqual(entry.takeRequest(Self.rate, now: 5), nil)
+        expectEqual(entry.takeRequest(Self.rate, now: 5), 60_000_000_000)
+        expectEqual(entry.failureWait(Self.rate, now: 5), nil, "the two buckets are apart")
     }
 
     @Test func `a flood of addresses takes no place that is held`() throws {
@@ -81,7 +82,7 @@ import Verification
         kept.addFailure(Self.rate, now: 1)
         for number in 2..<10_000 as Range<UInt32> {
             let other = try #require(hold(.v4(number), now: UInt64(number)))
-            #expect(other.failureWait(Self.rate, now: 1) == nil, "a newcomer begins anew")
+            expectEqual(other.failureWait(Self.rate, now: 1), nil, "a newcomer begins anew")
             other.addFailure(Self.rate, now: 1)
             other.addFailure(Self.rate, now: 1)
             other.release(now: UInt64(number))
@@ -107,7 +108,7 @@ import Verification
         _ = try touch(1, now: 9)
         _ = try touch(9, now: 10)
         #expect(try touch(1, now: 11).failureWait(Self.rate, now: 0) != nil)
-        #expect(try touch(2, now: 12).failureWait(Self.rate, now: 0) == nil)
+        try expectEqual(touch(2, now: 12).failureWait(Self.rate, now: 0), nil)
     }
 
     private struct Full: Error {}
@@ -118,8 +119,8 @@ import Verification
         for number in 0..<100 as Range<UInt32> {
             if case .noRoom = single.hold(.v4(number), now: 1, max: 1) { without += 1 }
         }
-        #expect(without == 92)
-        #expect(single.capacity == 8)
+        expectEqual(without, 92)
+        expectEqual(single.capacity, 8)
     }
 
     @Test func `loops that hold and release at once never go over the limit and lose nothing`() {

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import KeyAttestation
 import KeyStore
 import Rules
@@ -56,18 +57,18 @@ import Verification
             at: fixture.now
         )
         let answer = await fixture.enrol(document)
-        #expect(answer.status == 201)
-        #expect(answer.body == #"{"key_id":"\#(key.keyID.base64)"}"# + "\n")
+        expectEqual(answer.status, 201)
+        expectEqual(answer.body, #"{"key_id":"\#(key.keyID.base64)"}"# + "\n")
         let record = try #require(fixture.journal.record(key.keyID))
         #expect(record.platform == .android && record.appID == Trial.package)
         #expect(record.environment == .test && record.counters == CounterState())
-        #expect(record.context == Array("account 7".utf8))
+        expectEqual(record.context, Array("account 7".utf8))
         #expect(record.receipt == nil && record.enrolledAt == fixture.now.seconds)
         #expect(record.chain?.serials.first == "1" && record.chain?.serials.count == 4)
-        #expect(record.chain?.certificatesIssued == 16)
-        #expect(await fixture.enrol(document).status == 200)
+        expectEqual(record.chain?.certificatesIssued, 16)
+        await expectEqual(fixture.enrol(document).status, 200)
         let iPhone = Trial.device().makeKey()
-        #expect(try await Self.enrol(iPhone, fixture).status == 201)
+        try await expectEqual(Self.enrol(iPhone, fixture).status, 201)
     }
 
     private static let phones: [(String, @Sendable (inout SoftwarePhone) -> Void)] = [
@@ -89,10 +90,10 @@ import Verification
         let challenge = try fixture.challenge()
         let key = Trial.phone(edit).makeKey()
         let answer = await fixture.enrol(key.enrolment(challenge: challenge, at: fixture.now))
-        #expect(answer.reason == reason)
-        #expect(fixture.journal.record(key.keyID) == nil)
+        expectEqual(answer.reason, reason)
+        expectEqual(fixture.journal.record(key.keyID), nil)
         let good = Trial.phone().makeKey().enrolment(challenge: challenge, at: fixture.now)
-        #expect(await fixture.enrol(good).status == 201)
+        await expectEqual(fixture.enrol(good).status, 201)
     }
 
     @Test func `systems with named boot keys may enrol`() async throws {
@@ -102,24 +103,24 @@ import Verification
             phone.bootState = .selfSigned
             phone.bootKey = bootKey
         }.makeKey()
-        #expect(try await Self.enrol(key, fixture).status == 201)
+        try await expectEqual(Self.enrol(key, fixture).status, 201)
     }
 
     @Test func `a version code below the least one is refused`() async throws {
         let key = Trial.phone().makeKey()
         for (least, status) in [(1, 201), (2, 403)] as [(Int64, Int)] {
             let fixture = try Self.fixture { $0.versionMin = least }
-            #expect(try await Self.enrol(key, fixture).status == status)
+            try await expectEqual(Self.enrol(key, fixture).status, status)
         }
     }
 
     @Test func `a chain of another app is refused`() async throws {
         let fixture = try Self.fixture()
         let key = Trial.phone(package: "com.example.other").makeKey()
-        #expect(try await Self.enrol(key, fixture).reason == "app-mismatch")
+        try await expectEqual(Self.enrol(key, fixture).reason, "app-mismatch")
         let ofApple = try EnrolmentFixture()
         let own = Trial.phone().makeKey()
-        #expect(try await Self.enrol(own, ofApple).reason == "app-mismatch")
+        try await expectEqual(Self.enrol(own, ofApple).reason, "app-mismatch")
     }
 
     // MARK: Attacks
@@ -130,18 +131,18 @@ import Verification
         let (one, other) = (try fixture.challenge(), try fixture.challenge())
         let document = key.enrolment(challenge: one, context: [1], at: fixture.now)
         let replayed = document.replacing(one, with: other)
-        #expect(await fixture.enrol(replayed).reason == "nonce-mismatch")
+        await expectEqual(fixture.enrol(replayed).reason, "nonce-mismatch")
         // The account of another.
         let context = document.replacing(#""context":"AQ==""#, with: #""context":"Ag==""#)
         #expect(context != document)
-        #expect(await fixture.enrol(context).reason == "nonce-mismatch")
+        await expectEqual(fixture.enrol(context).reason, "nonce-mismatch")
         let without = document.replacing(#","context":"AQ==""#, with: "")
         #expect(without != document)
-        #expect(await fixture.enrol(without).reason == "nonce-mismatch")
+        await expectEqual(fixture.enrol(without).reason, "nonce-mismatch")
         let stranger = Trial.phone().makeKey().keyID.base64
         let named = document.replacing(key.keyID.base64, with: stranger)
-        #expect(await fixture.enrol(named).reason == "key-id-mismatch")
-        #expect(await fixture.enrol(document).status == 201)
+        await expectEqual(fixture.enrol(named).reason, "key-id-mismatch")
+        await expectEqual(fixture.enrol(document).status, 201)
     }
 
     @Test func `a challenge of another purpose enrols nothing`() async throws {
@@ -149,7 +150,7 @@ import Verification
         let challenge = try fixture.challenge(.assertion)
         let key = Trial.phone().makeKey()
         let answer = await fixture.enrol(key.enrolment(challenge: challenge, at: fixture.now))
-        #expect(answer.reason == "challenge-unknown")
+        expectEqual(answer.reason, "challenge-unknown")
     }
 
     @Test func `a key that an attested key vouches for is refused`() async throws {
@@ -186,10 +187,10 @@ import Verification
                 """
             )
         }
-        #expect(await answer([second.der] + chain, key).reason == "certificate-untrusted")
+        await expectEqual(answer([second.der] + chain, key).reason, "certificate-untrusted")
         // In the place of the leaf that it is signed by.
-        #expect(await answer([second.der] + chain.dropFirst(), key).status == 403)
-        #expect(await answer(chain, point).status == 201)
+        await expectEqual(answer([second.der] + chain.dropFirst(), key).status, 403)
+        await expectEqual(answer(chain, point).status, 201)
     }
 
     @Test(arguments: [
@@ -209,7 +210,7 @@ import Verification
         let fixture = try Self.fixture()
         let text = document.replacing("\"K\"", with: "\"\(Trial.phone().makeKey().keyID.base64)\"")
             .replacing("\"C\"", with: "\"\(try fixture.challenge())\"")
-        #expect(await fixture.enrol(text).reason == "request-malformed")
+        await expectEqual(fixture.enrol(text).reason, "request-malformed")
     }
 
     @Test(arguments: [
@@ -224,7 +225,7 @@ import Verification
              "chain": \(chain), "challenge": "\(try fixture.challenge())"}
             """
         )
-        #expect(answer.reason == "attestation-malformed")
+        expectEqual(answer.reason, "attestation-malformed")
     }
 
     // MARK: The status list
@@ -238,10 +239,10 @@ import Verification
             #expect(answer.fields["Retry-After"] != nil)
             let forwarding = try Self.fixture({ $0.onError = .forward }, statusList: list)
             let other = try await Self.enrol(Trial.phone().makeKey(), forwarding)
-            #expect(other.status == 201)
+            expectEqual(other.status, 201)
         }
         let patient = try Self.fixture({ $0.statusSecondsMax = 90_000 }, statusList: old)
-        #expect(try await Self.enrol(Trial.phone().makeKey(), patient).status == 201)
+        try await expectEqual(Self.enrol(Trial.phone().makeKey(), patient).status, 201)
     }
 
     @Test(arguments: [0, 100_000] as [Int64])
@@ -253,8 +254,8 @@ import Verification
             statusList: DatedStatusList(list, fetchedAt: Trial.start.seconds - age)
         )
         let listed = Trial.phone { $0.serial = 0xC0FFEE }.makeKey()
-        #expect(try await Self.enrol(listed, fixture).reason == "certificate-revoked")
-        #expect(try await Self.enrol(Trial.phone().makeKey(), fixture).status == 201)
+        try await expectEqual(Self.enrol(listed, fixture).reason, "certificate-revoked")
+        try await expectEqual(Self.enrol(Trial.phone().makeKey(), fixture).status, 201)
     }
 
     // MARK: Leaked keys
@@ -266,14 +267,14 @@ import Verification
         admission.perAttester = 2
         var fixture = try Self.fixture(admission: admission)
         let leaked = Trial.phone { $0.name = "leaked" }
-        for _ in 0..<2 { #expect(try await Self.enrol(leaked.makeKey(), fixture).status == 201) }
+        for _ in 0..<2 { try await expectEqual(Self.enrol(leaked.makeKey(), fixture).status, 201) }
         let third = leaked.makeKey()
         let challenge = try fixture.challenge()
         let document = third.enrolment(challenge: challenge, at: fixture.now)
         let answer = await fixture.enrol(document)
         #expect(answer.status == 429 && answer.reason == "attester-throttled")
-        #expect(answer.fields["Retry-After"] == "43201")
-        #expect(fixture.journal.record(third.keyID) == nil)
+        expectEqual(answer.fields["Retry-After"], "43201")
+        expectEqual(fixture.journal.record(third.keyID), nil)
         // A refused chain takes nothing.
         let unlocked = Trial.phone { phone in
             phone.name = "honest"
@@ -281,10 +282,10 @@ import Verification
         }
         for _ in 0..<3 { _ = try await Self.enrol(unlocked.makeKey(), fixture) }
         let honest = Trial.phone { $0.name = "honest" }
-        #expect(try await Self.enrol(honest.makeKey(), fixture).status == 201)
+        try await expectEqual(Self.enrol(honest.makeKey(), fixture).status, 201)
         // The challenge is still good when the next one may enrol.
         fixture.tick += 43_201_000_000_000
-        #expect(await fixture.enrol(document).status == 201)
+        await expectEqual(fixture.enrol(document).status, 201)
     }
 
     /// Otherwise one chain, sent again and again, uses up what all phones of a factory's batch
@@ -308,12 +309,12 @@ import Verification
             #expect(answer.reason.hasPrefix("proof-"), "\(finding): \(answer)")
         }
         fixture.finding = .verdict(IntegrityVerdict())
-        #expect(await fixture.enrol(documents[0]).status == 201)
-        #expect(await fixture.enrol(documents[1]).status == 201)
+        await expectEqual(fixture.enrol(documents[0]).status, 201)
+        await expectEqual(fixture.enrol(documents[1]).status, 201)
         // No service is asked about a key that its attester may not have.
-        #expect(await fixture.enrol(documents[2]).reason == "attester-throttled")
+        await expectEqual(fixture.enrol(documents[2]).reason, "attester-throttled")
         fixture.tick += 43_201_000_000_000
-        #expect(await fixture.enrol(documents[2]).status == 201)
+        await expectEqual(fixture.enrol(documents[2]).status, 201)
     }
 
     @Test func `where the limit is off, nothing counts`() async throws {
@@ -321,7 +322,7 @@ import Verification
         admission.perAttester = nil
         let fixture = try Self.fixture(admission: admission)
         for _ in 0..<20 {
-            #expect(try await Self.enrol(Trial.phone().makeKey(), fixture).status == 201)
+            try await expectEqual(Self.enrol(Trial.phone().makeKey(), fixture).status, 201)
         }
     }
 }

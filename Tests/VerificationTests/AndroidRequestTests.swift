@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -16,7 +17,7 @@ import Verification
         let ofPhone = try trial.send(try trial.request(), by: &phone)
         #expect(ofPhone.outcome == .pass && ofPhone.appID == Trial.package)
         #expect(ofPhone.level == .complete && ofPhone.proof == .assertion)
-        #expect(try trial.counters(phone).highest == phone.counter)
+        try expectEqual(trial.counters(phone).highest, phone.counter)
         let other = try trial.send(try trial.request(), by: &iPhone)
         #expect(other.outcome == .pass && other.appID == Trial.appID)
     }
@@ -29,7 +30,7 @@ import Verification
             demands.signing = form
             demands.body = .held(limit: .mebibytes(1), memory: .kibibytes(64))
         }
-        #expect(try trial.send(try trial.request(), by: &phone, rule).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &phone, rule).outcome, .pass)
         let changed = try trial.send(try trial.request(), by: &phone, rule) { wire in
             wire.content += Array(" ".utf8)
         }
@@ -40,12 +41,12 @@ import Verification
     func `a damaged signature is refused for its damage`(damage: AssertionDamage) throws {
         var trial = try Trial.ofBothApps()
         var phone = trial.enrolledPhoneKey()
-        #expect(try trial.send(try trial.request(), by: &phone).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &phone).outcome, .pass)
         let verdict = try trial.send(try trial.request(), by: &phone, damage: damage)
         if let reason = damage.phoneRefusal {
-            #expect(verdict.refusal?.rawValue == reason.rawValue)
+            expectEqual(verdict.refusal?.rawValue, reason.rawValue)
         } else {
-            #expect(verdict.outcome == .pass)
+            expectEqual(verdict.outcome, .pass)
         }
     }
 
@@ -62,13 +63,13 @@ import Verification
     }
 
     @Test func `nothing of the text can be changed on its way`() throws {
-        #expect(try refusal { $0 }.0 == nil)
+        try expectEqual(refusal { $0 }.0, nil)
         let mismatch = [
             { (text: String) in text.replacing("v1.1.", with: "v1.2.") },
             { text in text.replacing("v1.1.", with: "v1.0.") },
             { text in text.replacing("v1.1.", with: "v1.4294967295.") },
         ]
-        for edit in mismatch { #expect(try refusal(edit).0 == .signatureMismatch) }
+        for edit in mismatch { try expectEqual(refusal(edit).0, .signatureMismatch) }
         let malformed = [
             { (text: String) in text + "=" },
             { text in text.replacing("v1.1.", with: "v1.01.") },
@@ -94,10 +95,10 @@ import Verification
         var trial = try Trial.ofBothApps()
         var phone = trial.enrolledPhoneKey()
         let request = try trial.request()
-        #expect(try trial.send(request, by: &phone, damage: .lowS).outcome == .pass)
+        try expectEqual(trial.send(request, by: &phone, damage: .lowS).outcome, .pass)
         phone.counter = SignCounter(rawValue: phone.counter.rawValue - 1)
         let twin = try trial.send(try trial.request(), by: &phone, damage: .highS)
-        #expect(twin.refusal == .counterReplayed)
+        expectEqual(twin.refusal, .counterReplayed)
     }
 
     /// A key that is on an iPhone and on a phone, which can't be; so only its form differs.
@@ -110,9 +111,9 @@ import Verification
                 wire.set("App-Attest-Key-Id", named.keyID.base64)
             }
             #expect(verdict.refusal == .assertionMalformed && verdict.level == .claimed)
-            #expect(verdict.keyID == named.keyID)
+            expectEqual(verdict.keyID, named.keyID)
         }
-        #expect(trial.judge.verifications == 0)
+        expectEqual(trial.judge.verifications, 0)
     }
 
     @Test func `content is not held for the other platform's form`() throws {
@@ -128,15 +129,15 @@ import Verification
             Issue.record("held")
             return
         }
-        #expect(verdict.refusal == .assertionMalformed)
-        #expect(try trial.send(request, by: &phone, rule).outcome == .pass)
+        expectEqual(verdict.refusal, .assertionMalformed)
+        try expectEqual(trial.send(request, by: &phone, rule).outcome, .pass)
     }
 
     /// The operator has given an Android app the id that an app of Apple's had.
     @Test func `an app has no keys of another platform`() throws {
         var trial = try Trial([Trial.androidPolicy(Trial.appID)])
         var iPhone = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &iPhone).refusal == .appMismatch)
+        try expectEqual(trial.send(try trial.request(), by: &iPhone).refusal, .appMismatch)
     }
 
     @Test func `counters are used as those of other keys`() throws {
@@ -148,14 +149,14 @@ import Verification
             phone.counter = SignCounter(rawValue: counter - 1)
             return try trial.send(try trial.request(), by: &phone, rule).refusal
         }
-        #expect(try send(10, strict) == nil)
-        #expect(try send(9, strict) == .counterReplayed)
-        #expect(try send(10, window) == .counterReplayed)
-        #expect(try send(14, window) == nil)
-        #expect(try send(12, window) == nil)
-        #expect(try send(12, window) == .counterReplayed)
-        #expect(try send(9, window) == .counterReplayed)
-        #expect(try send(.max, window) == nil)
+        try expectEqual(send(10, strict), nil)
+        try expectEqual(send(9, strict), .counterReplayed)
+        try expectEqual(send(10, window), .counterReplayed)
+        try expectEqual(send(14, window), nil)
+        try expectEqual(send(12, window), nil)
+        try expectEqual(send(12, window), .counterReplayed)
+        try expectEqual(send(9, window), .counterReplayed)
+        try expectEqual(send(.max, window), nil)
     }
 
     @Test func `a key that is too old is refused`() throws {
@@ -163,19 +164,19 @@ import Verification
         var (old, new) = (trial.enrolledPhoneKey(daysAgo: 91), trial.enrolledPhoneKey(daysAgo: 90))
         let verdict = try trial.send(try trial.request(), by: &old)
         #expect(verdict.refusal == .keyExpired && verdict.level == .signed)
-        #expect(try trial.send(try trial.request(), by: &new).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &new).outcome, .pass)
         trial.now = trial.now.advanced(bySeconds: 86_400)
-        #expect(try trial.send(try trial.request(), by: &new).refusal == .keyExpired)
-        #expect(try trial.ask(&new).refusal == .keyExpired)
+        try expectEqual(trial.send(try trial.request(), by: &new).refusal, .keyExpired)
+        try expectEqual(trial.ask(&new).refusal, .keyExpired)
         var iPhone = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &iPhone).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &iPhone).outcome, .pass)
     }
 
     @Test func `a session is opened by a phone's key`() throws {
         var trial = try Trial.ofBothApps { $0.keyDaysMax = 90 }
         var phone = trial.enrolledPhoneKey(daysAgo: 90)
         var session = try trial.openSession(&phone)
-        #expect(try trial.send(try trial.request(), by: &session).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &session).outcome, .pass)
     }
 
     @Test func `risk is the number of certificates that the phone was given`() throws {
@@ -189,7 +190,7 @@ import Verification
         var unsaid = trial.enrolledPhoneKey()
         let verdict = try trial.send(try trial.request(), by: &usual, rule)
         #expect(verdict.outcome == .pass && verdict.risk?.metric == 32)
-        #expect(try trial.send(try trial.request(), by: &many, rule).refusal == .riskExceeded)
-        #expect(try trial.send(try trial.request(), by: &unsaid, rule).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &many, rule).refusal, .riskExceeded)
+        try expectEqual(trial.send(try trial.request(), by: &unsaid, rule).outcome, .pass)
     }
 }

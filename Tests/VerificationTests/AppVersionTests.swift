@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 import Verification
 
@@ -7,24 +8,24 @@ import Verification
     ])
     func `a version reads and writes the same`(text: String) throws {
         let version = try #require(AppVersion(text))
-        #expect(version.text == text)
+        expectEqual(version.text, text)
         let bytes = Array("x\(text)y".utf8)
-        #expect(AppVersion(bytes.span, 1..<bytes.count - 1) == version)
+        expectEqual(AppVersion(bytes.span, 1..<bytes.count - 1), version)
     }
 
     @Test(arguments: [
         "", " ", "1 2", "1\n", "<img>", "\"", "1/2", "é", "\0", "1\0", "1234567890123456789012345",
     ])
     func `what could mean something to a page or a log is no version`(text: String) {
-        #expect(AppVersion(text) == nil)
+        expectEqual(AppVersion(text), nil)
         let bytes = Array(text.utf8)
-        #expect(AppVersion(bytes.span, 0..<bytes.count) == nil)
+        expectEqual(AppVersion(bytes.span, 0..<bytes.count), nil)
     }
 
     @Test func `what the device has signed goes before what the client claims`() throws {
         let (old, new) = (try #require(AppVersion("1")), try #require(AppVersion("2")))
-        #expect(AppBuild(signed: new, claimed: old) == AppBuild(.signed, new))
-        #expect(AppBuild(signed: nil, claimed: old) == AppBuild(.claimed, old))
-        #expect(AppBuild(signed: nil, claimed: nil) == AppBuild(.none, nil))
+        expectEqual(AppBuild(signed: new, claimed: old), AppBuild(.signed, new))
+        expectEqual(AppBuild(signed: nil, claimed: old), AppBuild(.claimed, old))
+        expectEqual(AppBuild(signed: nil, claimed: nil), AppBuild(.none, nil))
     }
 }

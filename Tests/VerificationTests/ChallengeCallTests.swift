@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import Testing
 import Tokens
 import Verification
@@ -37,8 +38,8 @@ import Verification
     ) throws {
         let fixture = try EnrolmentFixture()
         let found = try read(fixture.challenges(document))
-        #expect(Set(found.texts).count == count)
-        #expect(found.lifetime == lifetime)
+        expectEqual(Set(found.texts).count, count)
+        expectEqual(found.lifetime, lifetime)
         #expect(found.texts.allSatisfy { self.purpose($0, fixture) == purpose })
     }
 
@@ -53,6 +54,6 @@ import Verification
             Issue.record("answered")
             return
         }
-        #expect(refused.refusal == .requestMalformed)
+        expectEqual(refused.refusal, .requestMalformed)
     }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -20,7 +21,7 @@ import Verification
         var key = trial.enrolledKey()
         let request = try trial.request()
         let verdict = try trial.send(request, by: &key)
-        #expect(verdict.expectedDigest == SHA256.digest(of: request.content))
+        expectEqual(verdict.expectedDigest, SHA256.digest(of: request.content))
     }
 
     @Test func `digests of other algorithms and a repeated one do no harm`() throws {
@@ -31,14 +32,14 @@ import Verification
             wire.set("Content-Digest", "sha-512=:AAAA:, \(digest)")
             wire.fields.append(("content-digest", digest))
         }
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
     }
 
     @Test func `chunked content of no known length is judged by its digest alike`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let verdict = try trial.send(try trial.request(), by: &key) { $0.framing = .chunked }
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
         #expect(verdict.expectedDigest != nil)
     }
 
@@ -53,8 +54,8 @@ import Verification
             let verdict = try trial.send(try trial.request(), by: &key, rule) {
                 $0.set("Content-Digest", digest)
             }
-            #expect(verdict.outcome == .pass)
-            #expect(verdict.expectedDigest == nil)
+            expectEqual(verdict.outcome, .pass)
+            expectEqual(verdict.expectedDigest, nil)
         }
     }
 
@@ -66,8 +67,8 @@ import Verification
         let verdict = try trial.send(try trial.request(), by: &key, Self.held) {
             $0.remove("Content-Digest")
         }
-        #expect(verdict.outcome == .pass)
-        #expect(verdict.expectedDigest == nil)
+        expectEqual(verdict.outcome, .pass)
+        expectEqual(verdict.expectedDigest, nil)
     }
 
     @Test func `held content is what the signature and a declared digest are compared with`() throws
@@ -78,12 +79,12 @@ import Verification
             $0.remove("Content-Digest")
             $0.content[0] ^= 1
         }
-        #expect(signature.outcome == .refuse(.signatureMismatch))
+        expectEqual(signature.outcome, .refuse(.signatureMismatch))
         let digest = try trial.send(try trial.request(), by: &key, Self.held) {
             $0.content[0] ^= 1
         }
-        #expect(digest.outcome == .refuse(.digestMismatch))
-        #expect(digest.keyID == key.keyID)
+        expectEqual(digest.outcome, .refuse(.digestMismatch))
+        expectEqual(digest.keyID, key.keyID)
     }
 
     @Test func `nothing is held for a request without content`() throws {
@@ -95,7 +96,7 @@ import Verification
             Issue.record("held")
             return
         }
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
     }
 
     /// A request that is refused before its content is there.
@@ -159,11 +160,11 @@ import Verification
         if !hasDigest { wire.remove("Content-Digest") }
         switch try trial.open(wire, Self.held) {
         case .judged(let verdict):
-            #expect(verdict.outcome == .refuse(early.refusal))
+            expectEqual(verdict.outcome, .refuse(early.refusal))
             #expect(clientWaits || hasDigest || !early.isForWaiting)
         case .hold:
             #expect(!clientWaits && !hasDigest && early.isForWaiting)
-            #expect(try trial.judge(wire, Self.held).outcome == .refuse(early.refusal))
+            try expectEqual(trial.judge(wire, Self.held).outcome, .refuse(early.refusal))
         }
     }
 
@@ -176,10 +177,10 @@ import Verification
         let proof = key.proof(of: request, signing: Self.held.signing)
         var wire = Wire(request, proof)
         wire.remove("Content-Digest")
-        #expect(try trial.judge(wire, Self.held).outcome == .pass)
-        #expect(try trial.judge(wire, Self.held).outcome == .refuse(.counterReplayed))
+        try expectEqual(trial.judge(wire, Self.held).outcome, .pass)
+        try expectEqual(trial.judge(wire, Self.held).outcome, .refuse(.counterReplayed))
         wire.content[0] ^= 1
-        #expect(try trial.judge(wire, Self.held).outcome == .refuse(.signatureMismatch))
+        try expectEqual(trial.judge(wire, Self.held).outcome, .refuse(.signatureMismatch))
     }
 
     @Test func `looking ahead uses nothing up, and what changed meanwhile counts`() throws {
@@ -189,12 +190,12 @@ import Verification
         var wire = Wire(request, key.proof(of: request, signing: Self.held.signing))
         wire.set("Expect", "100-continue")
         let openings = [try trial.open(wire, Self.held), try trial.open(wire, Self.held)]
-        #expect(try trial.counters(key).highest == .zero)
+        try expectEqual(trial.counters(key).highest, .zero)
         let outcomes: [Verdict.Outcome] = openings.map { opening in
             guard case .hold(let proof) = opening else { return .failure(.store) }
             return trial.close(proof, wire, Self.held).outcome
         }
-        #expect(outcomes == [.pass, .refuse(.counterReplayed)])
+        expectEqual(outcomes, [.pass, .refuse(.counterReplayed)])
     }
 
     @Test func `with a digest in the head a worthless assertion holds nothing`() throws {
@@ -206,15 +207,15 @@ import Verification
             Issue.record("held")
             return
         }
-        #expect(verdict.outcome == .refuse(.signatureMismatch))
-        #expect(trial.judge.verifications == 1)
+        expectEqual(verdict.outcome, .refuse(.signatureMismatch))
+        expectEqual(trial.judge.verifications, 1)
     }
 
     @Test func `a signature that the head shows is verified once`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &key, Self.held).outcome == .pass)
-        #expect(trial.judge.verifications == 1)
+        try expectEqual(trial.send(try trial.request(), by: &key, Self.held).outcome, .pass)
+        expectEqual(trial.judge.verifications, 1)
     }
 
     @Test func `a key that is revoked while its content is held is refused`() throws {
@@ -228,7 +229,7 @@ import Verification
         }
         _ = trial.journal.revoke(key.keyID, at: 1)
         let verdict = trial.close(proof, wire, Self.held)
-        #expect(verdict.outcome == .refuse(.keyRevoked))
+        expectEqual(verdict.outcome, .refuse(.keyRevoked))
     }
 
     @Test(arguments: [Self.held, Trial.rule(), Self.inside(.required), Self.inside(.optional)])
@@ -250,7 +251,7 @@ import Verification
                 Issue.record("held")
                 continue
             }
-            #expect(verdict.expectedDigest == nil)
+            expectEqual(verdict.expectedDigest, nil)
             let held: Verdict.Outcome
             switch (removesDigest, changes) {
             case (true, _) where rule.body.isStreamed: held = .refuse(.digestMissing)
@@ -261,7 +262,7 @@ import Verification
             case (_, false): held = .pass
             }
             let how = "digest removed: \(removesDigest), changed: \(changes)"
-            #expect(verdict.outcome == held, "\(how)")
+            expectEqual(verdict.outcome, held, "\(how)")
         }
     }
 
@@ -289,38 +290,38 @@ import Verification
     }
 
     @Test func `a challenge is found at its place in the content`() throws {
-        #expect(try outcome { #"{"auth":{"challenge":"\#($0)"},"a":[1,{}]}"# } == .pass)
+        try expectEqual(outcome { #"{"auth":{"challenge":"\#($0)"},"a":[1,{}]}"# }, .pass)
         #expect(try outcome { #"{"auth":{"challenge":"\u0041QEA\#($0)"}}"# } != .pass)
     }
 
     @Test func `without a challenge in the content there is none`() throws {
         let missing = Verdict.Outcome.refuse(.challengeMissing)
-        #expect(try outcome { #"{"auth":"\#($0)"}"# } == missing)
-        #expect(try outcome { #"{"auth":{"challenge":"\#($0)","challenge":""}}"# } == missing)
-        #expect(try outcome { #"{"auth":{"challenge":"\#($0)"}} x"# } == missing)
-        #expect(try outcome { $0 } == .refuse(.clientDataAmbiguous))
-        #expect(try outcome { _ in "" } == missing)
-        #expect(try outcome({ #"{"auth":"\#($0)"}"# }, .optional) == .pass)
-        #expect(try outcome({ _ in "" }, .optional) == .pass)
+        try expectEqual(outcome { #"{"auth":"\#($0)"}"# }, missing)
+        try expectEqual(outcome { #"{"auth":{"challenge":"\#($0)","challenge":""}}"# }, missing)
+        try expectEqual(outcome { #"{"auth":{"challenge":"\#($0)"}} x"# }, missing)
+        try expectEqual(outcome { $0 }, .refuse(.clientDataAmbiguous))
+        try expectEqual(outcome { _ in "" }, missing)
+        try expectEqual(outcome({ #"{"auth":"\#($0)"}"# }, .optional), .pass)
+        try expectEqual(outcome({ _ in "" }, .optional), .pass)
     }
 
     @Test func `a challenge in the content that is not ours is refused`() throws {
         let unknown = try outcome { _ in #"{"auth":{"challenge":"AQEA"}}"# }
-        #expect(unknown == .refuse(.challengeUnknown))
+        expectEqual(unknown, .refuse(.challengeUnknown))
     }
 
     @Test func `where the content holds the challenge, the head's is not looked at`() throws {
         let content = { (text: String) in #"{"auth":{"challenge":"\#(text)"}}"# }
-        #expect(try outcome(content, field: "garbage") == .pass)
+        try expectEqual(outcome(content, field: "garbage"), .pass)
         var trial = try Trial()
         var key = trial.enrolledKey()
         var request = try trial.request(content: "{}")
         #expect(request.challenge != nil)
         let refused = try trial.send(request, by: &key, Self.inside(.required)).outcome
-        #expect(refused == .refuse(.challengeMissing))
+        expectEqual(refused, .refuse(.challengeMissing))
         request.content = []
         let empty = try trial.send(request, by: &key, Self.inside(.required)).outcome
-        #expect(empty == .refuse(.challengeMissing))
+        expectEqual(empty, .refuse(.challengeMissing))
     }
 
     @Test func `a challenge in the content is spent once`() throws {
@@ -329,9 +330,9 @@ import Verification
         let rule = Self.inside(.required)
         let content = #"{"auth":{"challenge":"\#(try trial.challenge())"}}"#
         let request = try trial.request(content: content)
-        #expect(try trial.send(request, by: &key, rule).outcome == .pass)
+        try expectEqual(trial.send(request, by: &key, rule).outcome, .pass)
         let again = try trial.send(request, by: &key, rule)
-        #expect(again.outcome == .refuse(.challengeSpent))
+        expectEqual(again.outcome, .refuse(.challengeSpent))
     }
 }
 

@@ -1,3 +1,4 @@
+import Expectations
 import KeyStore
 import Rules
 import SoftwareAuthenticator
@@ -19,13 +20,13 @@ import Verification
         let counters = try trial.counters(key)
         for number in 1...50 as ClosedRange<UInt64> {
             let verdict = try trial.send(try trial.request(), by: &key, damage: .signature)
-            #expect(verdict.outcome == .refuse(.signatureMismatch))
-            #expect(verdict.pending == .nothing)
-            #expect(trial.judge.verifications == number)
+            expectEqual(verdict.outcome, .refuse(.signatureMismatch))
+            expectEqual(verdict.pending, .nothing)
+            expectEqual(trial.judge.verifications, number)
         }
         try trial.keys.committer.flush()
-        #expect(Self.writes(trial) == before)
-        #expect(try trial.counters(key) == counters)
+        expectEqual(Self.writes(trial), before)
+        try expectEqual(trial.counters(key), counters)
     }
 
     @Test func `an unknown key costs no verification and no memory`() throws {
@@ -37,12 +38,12 @@ import Verification
         for _ in 0..<200 {
             var stranger = Trial.device().makeKey()
             let verdict = try trial.send(try trial.request(), by: &stranger)
-            #expect(verdict.outcome == .refuse(.keyUnknown))
+            expectEqual(verdict.outcome, .refuse(.keyUnknown))
         }
-        #expect(trial.judge.verifications == 0)
-        #expect(trial.keys.count == count)
-        #expect(trial.keys.bytes == bytes)
-        #expect(Self.writes(trial) == before)
+        expectEqual(trial.judge.verifications, 0)
+        expectEqual(trial.keys.count, count)
+        expectEqual(trial.keys.bytes, bytes)
+        expectEqual(Self.writes(trial), before)
     }
 
     /// Faults that show without arithmetic.
@@ -62,21 +63,21 @@ import Verification
             if fault == .keyIDMalformed { wire.set("App-Attest-Key-Id", "AAAA") }
             if fault == .digestMissing { wire.remove("Content-Digest") }
         }
-        #expect(trial.judge.verifications == (Self.cheap.contains(fault) ? 0 : 1))
+        expectEqual(trial.judge.verifications, Self.cheap.contains(fault) ? 0 : 1)
     }
 
     @Test func `a replay costs one verification and no write`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &key).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &key).outcome, .pass)
         try trial.keys.committer.flush()
         let before = Self.writes(trial)
         let request = try trial.request()
         let verdict = try trial.send(request, by: &key, damage: .counterRepeated)
-        #expect(verdict.outcome == .refuse(.counterReplayed))
-        #expect(trial.judge.verifications == 2)
+        expectEqual(verdict.outcome, .refuse(.counterReplayed))
+        expectEqual(trial.judge.verifications, 2)
         try trial.keys.committer.flush()
-        #expect(Self.writes(trial) == before)
+        expectEqual(Self.writes(trial), before)
     }
 
     @Test(arguments: [false, true])
@@ -93,9 +94,9 @@ import Verification
             Issue.record("the content is asked for")
             return
         }
-        #expect(verdict.outcome == .refuse(.addressThrottled))
-        #expect(verdict.keyID == key.keyID)
-        #expect(trial.judge.verifications == 0)
+        expectEqual(verdict.outcome, .refuse(.addressThrottled))
+        expectEqual(verdict.keyID, key.keyID)
+        expectEqual(trial.judge.verifications, 0)
 
         var stranger = Trial.device().makeKey()
         let unknown = Wire(request, stranger.proof(of: request, signing: rule.signing))
@@ -103,14 +104,14 @@ import Verification
             Issue.record("the content is asked for")
             return
         }
-        #expect(other.outcome == .refuse(.keyUnknown), "what is cheap to say is said")
+        expectEqual(other.outcome, .refuse(.keyUnknown), "what is cheap to say is said")
     }
 
     @Test func `to be throttled is an observation where a rule observes`() throws {
         let verdict = Verdict(.refuse(.addressThrottled))
         let observed = Decision(verdict, rule: Trial.rule(.observe), isEnforced: false)
-        #expect(observed == .forward)
+        expectEqual(observed, .forward)
         let enforced = Decision(verdict, rule: Trial.rule(), isEnforced: true)
-        #expect(enforced == .refuse(.addressThrottled))
+        expectEqual(enforced, .refuse(.addressThrottled))
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -28,7 +29,7 @@ import Verification
         let sent: [UInt32] = [1, 2, 2, 1, 5, 4, 6, .max, .max, 7]
         let found = try outcomes(sent.map { ($0, .strict) })
         let passed = sent.indices.filter { found[$0] == .pass }.map { sent[$0] }
-        #expect(passed == [1, 2, 5, 6, .max])
+        expectEqual(passed, [1, 2, 5, 6, .max])
         #expect(found.filter { $0 != .pass }.allSatisfy { $0 == Self.replayed })
     }
 
@@ -36,7 +37,7 @@ import Verification
         let sent: [UInt32] = [4, 2, 1, 3, 3, 4, 1, 2, 5]
         let found = try outcomes(sent.map { ($0, .window(64)) })
         let passed = sent.indices.filter { found[$0] == .pass }.map { sent[$0] }
-        #expect(passed == [4, 2, 1, 3, 5])
+        expectEqual(passed, [4, 2, 1, 3, 5])
     }
 
     @Test(arguments: [1, 2, 8, 63, 64])
@@ -46,7 +47,7 @@ import Verification
             (highest, .window(width)), (highest - UInt32(width), .window(width)),
             (highest - UInt32(width) - 1, .window(width)), (highest, .window(width)),
         ])
-        #expect(found == [.pass, .pass, Self.replayed, Self.replayed])
+        expectEqual(found, [.pass, .pass, Self.replayed, Self.replayed])
     }
 
     @Test func `a jump forgets nothing within the window`() throws {
@@ -55,8 +56,9 @@ import Verification
             (138, .window(64)), (74, .window(64)), (11, .window(64)), (200, .window(64)),
             (138, .window(64)), (137, .window(64)),
         ])
-        #expect(
-            found == [
+        expectEqual(
+            found,
+            [
                 .pass, .pass, Self.replayed, .pass, .pass, Self.replayed, Self.replayed, .pass,
                 Self.replayed, .pass,
             ]
@@ -68,8 +70,9 @@ import Verification
             (5, .window(64)), (3, .window(64)), (4, .strict), (4, .window(64)), (4, .window(64)),
             (6, .strict), (6, .window(64)), (2, .window(3)), (2, .window(4)), (7, .strict),
         ])
-        #expect(
-            found == [
+        expectEqual(
+            found,
+            [
                 .pass, .pass, Self.replayed, .pass, Self.replayed, .pass, Self.replayed,
                 Self.replayed, .pass, .pass,
             ]
@@ -80,9 +83,9 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         var clone = key
-        #expect(try trial.send(try trial.request(), by: &key).outcome == .pass)
-        #expect(try trial.send(try trial.request(), by: &clone).outcome == Self.replayed)
-        #expect(try trial.send(try trial.request(), by: &clone).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &key).outcome, .pass)
+        try expectEqual(trial.send(try trial.request(), by: &clone).outcome, Self.replayed)
+        try expectEqual(trial.send(try trial.request(), by: &clone).outcome, .pass)
     }
 
     @Test func `the counter of one key says nothing about another`() throws {
@@ -90,7 +93,7 @@ import Verification
         var one = trial.enrolledKey()
         var other = trial.enrolledKey()
         one.counter = SignCounter(rawValue: 500)
-        #expect(try trial.send(try trial.request(), by: &one).outcome == .pass)
-        #expect(try trial.send(try trial.request(), by: &other).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &one).outcome, .pass)
+        try expectEqual(trial.send(try trial.request(), by: &other).outcome, .pass)
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -111,20 +112,20 @@ final class UnreadableJournal: KeyJournal {
     func `mode, rollout and verdict decide`(row: DecisionRow) {
         let rule = Trial.rule(row.mode) { $0.onError = row.onError }
         let decision = Decision(row.verdict, rule: rule, isEnforced: row.isEnforced)
-        #expect(decision == row.expected)
+        expectEqual(decision, row.expected)
     }
 
     @Test(arguments: Refusal.allCases)
     func `no refusal is forwarded because of on_error`(refusal: Refusal) {
         let rule = Trial.rule { $0.onError = .forward }
         let decision = Decision(Verdict(.refuse(refusal)), rule: rule, isEnforced: true)
-        #expect(decision == .refuse(refusal))
+        expectEqual(decision, .refuse(refusal))
     }
 
     @Test func `an excuse forwards a refusal only`() {
         var verdict = Verdict(.refuse(.unsupported))
         verdict.isExcused = true
-        #expect(Decision(verdict, rule: Trial.rule(), isEnforced: true) == .forward)
+        expectEqual(Decision(verdict, rule: Trial.rule(), isEnforced: true), .forward)
     }
 
     @Test func `what observes judges and consumes as what enforces`() throws {
@@ -133,11 +134,11 @@ final class UnreadableJournal: KeyJournal {
             var key = trial.enrolledKey()
             let rule = Trial.rule(mode)
             let request = try trial.request()
-            #expect(try trial.send(request, by: &key, rule).outcome == .pass)
+            try expectEqual(trial.send(request, by: &key, rule).outcome, .pass)
             let again = try trial.send(request, by: &key, rule, damage: .counterRepeated)
-            #expect(again.outcome == .refuse(.counterReplayed))
+            expectEqual(again.outcome, .refuse(.counterReplayed))
             let spent = try trial.send(request, by: &key, rule)
-            #expect(spent.outcome == .refuse(.challengeSpent))
+            expectEqual(spent.outcome, .refuse(.challengeSpent))
         }
     }
 
@@ -146,9 +147,9 @@ final class UnreadableJournal: KeyJournal {
         var key = trial.enrolledKey()
         let request = try trial.request()
         let verdict = try trial.send(request, by: &key)
-        #expect(verdict.outcome == .failure(.store))
-        #expect(verdict.outcome.word == "error")
-        #expect(verdict.outcome.reason == "store-unavailable")
+        expectEqual(verdict.outcome, .failure(.store))
+        expectEqual(verdict.outcome.word, "error")
+        expectEqual(verdict.outcome.reason, "store-unavailable")
         let challenge = Array((request.challenge ?? "").utf8)
         let examined = trial.issuer.examine(
             challenge.span,
@@ -159,14 +160,14 @@ final class UnreadableJournal: KeyJournal {
             Issue.record("spent")
             return
         }
-        #expect(try trial.counters(key).highest == .zero)
+        try expectEqual(trial.counters(key).highest, .zero)
     }
 
     @Test func `a bad assertion is a refusal although the store has no room`() throws {
         var trial = try Trial(changesMax: 0)
         var key = trial.enrolledKey()
         let verdict = try trial.send(try trial.request(), by: &key, damage: .signature)
-        #expect(verdict.outcome == .refuse(.signatureMismatch))
+        expectEqual(verdict.outcome, .refuse(.signatureMismatch))
     }
 
     @Test func `a store that can't say who is revoked is a failure`() throws {
@@ -180,9 +181,9 @@ final class UnreadableJournal: KeyJournal {
             sessions: trial.sessions
         )
         var key = Trial.device().makeKey()
-        #expect(try trial.send(try trial.request(), by: &key).outcome == .refuse(.keyUnknown))
+        try expectEqual(trial.send(try trial.request(), by: &key).outcome, .refuse(.keyUnknown))
         journal.breakDown()
-        #expect(try trial.send(try trial.request(), by: &key).outcome == .failure(.store))
+        try expectEqual(trial.send(try trial.request(), by: &key).outcome, .failure(.store))
     }
 
     /// A trial whose store has failed since its keys were read, and one of them.
@@ -213,17 +214,17 @@ final class UnreadableJournal: KeyJournal {
         let request = try trial.request()
 
         let forged = try trial.send(request, by: &key, rule, damage: .signature)
-        #expect(decision(forged, rule) == .refuse(.signatureMismatch))
+        expectEqual(decision(forged, rule), .refuse(.signatureMismatch))
         let other = try trial.send(request, by: &key, rule, damage: .otherApp)
-        #expect(decision(other, rule) == .refuse(.appMismatch))
+        expectEqual(decision(other, rule), .refuse(.appMismatch))
         var stranger = Trial.device().makeKey()
         let unknown = try trial.send(request, by: &stranger, rule)
-        #expect(unknown.outcome == .failure(.store))
-        #expect(decision(unknown, rule) == .refuse(.storeUnavailable))
+        expectEqual(unknown.outcome, .failure(.store))
+        expectEqual(decision(unknown, rule), .refuse(.storeUnavailable))
         var made = request
         made.challenge = try trial.challenge(.enrolment)
         let challenged = try trial.send(made, by: &key, rule)
-        #expect(decision(challenged, rule) == .refuse(.challengeUnknown))
+        expectEqual(decision(challenged, rule), .refuse(.challengeUnknown))
 
         try expectOneForward(of: request, by: &key, rule, &trial)
     }
@@ -237,12 +238,12 @@ final class UnreadableJournal: KeyJournal {
         _ trial: inout Trial
     ) throws {
         let good = try trial.send(request, by: &key, rule)
-        #expect(good.outcome == .failure(.store))
-        #expect(decision(good, rule) == .forward)
+        expectEqual(good.outcome, .failure(.store))
+        expectEqual(decision(good, rule), .forward)
         let again = try trial.send(try trial.request(), by: &key, rule, damage: .counterRepeated)
-        #expect(decision(again, rule) == .refuse(.counterReplayed))
+        expectEqual(decision(again, rule), .refuse(.counterReplayed))
         let spent = try trial.send(request, by: &key, rule)
-        #expect(decision(spent, rule) == .refuse(.challengeSpent))
+        expectEqual(decision(spent, rule), .refuse(.challengeSpent))
     }
 
     @Test func `a store without room lets on_error forward an assertion once`() throws {
@@ -273,28 +274,28 @@ final class UnreadableJournal: KeyJournal {
                 }
                 requests.append(request)
             }
-            #expect(try trial.send(requests[0], by: &key, rule).outcome == .pass)
+            try expectEqual(trial.send(requests[0], by: &key, rule).outcome, .pass)
             let full = try trial.send(requests[1], by: &key, rule)
-            #expect(decision(full, rule) == .refuse(.challengesExhausted))
-            #expect(try trial.counters(key).highest.rawValue == 1)
+            expectEqual(decision(full, rule), .refuse(.challengesExhausted))
+            try expectEqual(trial.counters(key).highest.rawValue, 1)
         }
     }
 
     @Test func `only the key that has signed is the signer`() throws {
         var (trial, key) = (try Trial(), Trial.device().makeKey())
-        #expect(try trial.send(try trial.request(), by: &key).signer == nil, "unknown")
+        try expectEqual(trial.send(try trial.request(), by: &key).signer, nil, "unknown")
         key = trial.enrolledKey()
-        #expect(try trial.send(try trial.request(), by: &key, damage: .signature).signer == nil)
+        try expectEqual(trial.send(try trial.request(), by: &key, damage: .signature).signer, nil)
         let missing = try trial.send(try trial.request(), by: &key) {
             $0.remove("App-Attest-Challenge")
         }
-        #expect(missing.signer == nil)
+        expectEqual(missing.signer, nil)
         let request = try trial.request()
-        #expect(try trial.send(request, by: &key).signer == key.keyID)
-        #expect(try trial.send(request, by: &key).signer == key.keyID, "a spent challenge")
+        try expectEqual(trial.send(request, by: &key).signer, key.keyID)
+        try expectEqual(trial.send(request, by: &key).signer, key.keyID, "a spent challenge")
         let replayed = try trial.send(try trial.request(), by: &key, damage: .counterRepeated)
-        #expect(replayed.signer == key.keyID)
+        expectEqual(replayed.signer, key.keyID)
         _ = trial.journal.revoke(key.keyID, at: 1)
-        #expect(try trial.send(try trial.request(), by: &key).signer == nil, "revoked")
+        try expectEqual(trial.send(try trial.request(), by: &key).signer, nil, "revoked")
     }
 }

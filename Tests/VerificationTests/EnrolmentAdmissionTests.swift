@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import HTTPWire
 import Rules
 import Testing
@@ -46,15 +47,15 @@ import Verification
         let admission = admission(10, burst: 20)
         let callers = try (0..<40).map { try caller($0) }
         let answers = callers.map { ask(admission, $0) }
-        #expect(answers.count { $0 == .admitted } == 20)
+        expectEqual(answers.count { $0 == .admitted }, 20)
         #expect(answers.prefix(20).allSatisfy { $0 == .admitted })
         // Ten of them a second, in the order of their calls.
         let waits = answers.dropFirst(20).map { answer in
             if case .throttled(let wait) = answer { wait } else { 0 }
         }
-        #expect(waits == Array(repeating: 1, count: 10) + Array(repeating: 2, count: 10))
+        expectEqual(waits, Array(repeating: 1, count: 10) + Array(repeating: 2, count: 10))
         let later = callers.map { ask(admission, $0, at: Self.start + Self.second) }
-        #expect(later.count { $0 == .admitted } == 10)
+        expectEqual(later.count { $0 == .admitted }, 10)
     }
 
     @Test func `a crowd of a thousand is told to come over a hundred seconds, not in one`() throws {
@@ -66,7 +67,7 @@ import Verification
                 seconds[wait, default: 0] += 1
             }
         }
-        #expect(seconds.values.reduce(0, +) == 1_000)
+        expectEqual(seconds.values.reduce(0, +), 1_000)
         #expect(seconds.keys.max() ?? 0 <= 126)
         #expect(seconds.values.max() ?? 0 <= 20)
     }
@@ -80,7 +81,7 @@ import Verification
             let caller = Caller(address: .v4(UInt32(number)))
             if case .throttled(let wait) = ask(admission, caller, draw: draw) { waits.append(wait) }
         }
-        #expect(waits.count == 19_999)
+        expectEqual(waits.count, 19_999)
         #expect(waits.allSatisfy { (1...3_600).contains($0) })
         #expect(Set(waits.suffix(10_000)).count > 1_000)
     }
@@ -98,7 +99,7 @@ import Verification
             guard step.isMultiple(of: 2) else { continue }
             if ask(admission, try caller(UInt32(100 + step)), at: tick) == .admitted { honest += 1 }
         }
-        #expect(honest == 500)
+        expectEqual(honest, 500)
         // It takes what is left: half of the rate, and half of the first burst.
         #expect((500...560).contains(taken), "\(taken)")
     }
@@ -118,9 +119,9 @@ import Verification
         let admission = admission(10, burst: 10)
         let greedy = try caller(1)
         for _ in 0..<10_000 { _ = ask(admission, greedy) }
-        for number in 2..<7 { #expect(ask(admission, try caller(UInt32(number))) == .admitted) }
+        for number in 2..<7 { expectEqual(ask(admission, try caller(UInt32(number))), .admitted) }
         // The bucket is empty now, and the queue of the others as well.
-        #expect(ask(admission, try caller(7)) == .throttled(waitSeconds: 1))
+        expectEqual(ask(admission, try caller(7)), .throttled(waitSeconds: 1))
     }
 
     // MARK: Ramp
@@ -149,7 +150,7 @@ import Verification
         let rollout = Rollout(.fixed(share), salt: "enrolment")
         for number in 0..<500 {
             let bytes = try keyID(number).digest.array
-            #expect(rollout.enforces(bytes.span, at: Trial.start) == admitted.contains(number))
+            expectEqual(rollout.enforces(bytes.span, at: Trial.start), admitted.contains(number))
         }
     }
 
@@ -167,7 +168,7 @@ import Verification
                 let now = from.advanced(bySeconds: Int64(seconds))
                 return admission.ask(caller, now: now, tick: Self.start, draw: 0)
             }
-            #expect(answer(after: wait) == .admitted)
+            expectEqual(answer(after: wait), .admitted)
             #expect(answer(after: wait - 1) != .admitted)
         }
     }
@@ -183,8 +184,8 @@ import Verification
         let early = from.advanced(bySeconds: -100)
         let waiting = admission.ask(try caller(1), now: early, tick: Self.start, draw: 7)
         // A hundred seconds, and up to a quarter more.
-        #expect(waiting == .notYet(waitSeconds: 107))
-        #expect(admission.ask(try caller(1), now: to, tick: Self.start, draw: 7) == .admitted)
+        expectEqual(waiting, .notYet(waitSeconds: 107))
+        expectEqual(admission.ask(try caller(1), now: to, tick: Self.start, draw: 7), .admitted)
     }
 
     @Test func `without a key id the address decides, the same each time`() throws {
@@ -193,7 +194,7 @@ import Verification
         let callers = try (0..<200).map { try caller(UInt32($0)) }
         let first = callers.map { ask(admission, $0) == .admitted }
         let again = callers.map { ask(admission, $0) == .admitted }
-        #expect(first == again)
+        expectEqual(first, again)
         #expect((60...140).contains(first.count(where: \.self)))
     }
 
@@ -209,11 +210,11 @@ import Verification
             )
         else { throw Trial.Absent() }
         // Fewer than were asked for, and at least one.
-        #expect(texts.count == 3)
+        expectEqual(texts.count, 3)
         guard case .refuse(let refused) = fixture.challenges(#"{"purpose":"enrolment"}"#) else {
             throw Trial.Absent()
         }
-        #expect(refused.refusal == .enrolmentThrottled)
+        expectEqual(refused.refusal, .enrolmentThrottled)
         #expect(refused.waitSeconds >= 1)
         // Assertion challenges have no such rate.
         for _ in 0..<50 {
@@ -233,7 +234,7 @@ import Verification
             switch fixture.challenges(document) {
             case .challenges: #expect(isWithin)
             case .refuse(let refused):
-                #expect(refused.refusal == .enrolmentNotYet)
+                expectEqual(refused.refusal, .enrolmentNotYet)
                 #expect(!isWithin)
             case .enrolled, .store, .check: Issue.record("no answer of this endpoint")
             }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import SoftwareAuthenticator
 import Telemetry
@@ -32,7 +33,7 @@ import Verification
         let fixture = try EnrolmentFixture()
         let service = ChallengeService(enrolment: fixture.enrolment)
         let result = try #require(ask(service, document, fixture))
-        #expect(result.callsOwed == owed)
+        expectEqual(result.callsOwed, owed)
         #expect(!result.verifiedInVain)
     }
 
@@ -41,7 +42,7 @@ import Verification
         let service = ChallengeService(enrolment: fixture.enrolment)
         let result = try #require(ask(service, #"{"count":2}"#, fixture))
         let text = String(decoding: result.response.content, as: UTF8.self)
-        #expect(result.response.status == 200)
+        expectEqual(result.response.status, 200)
         #expect(text.hasPrefix(#"{"challenges":[""#))
         #expect(text.hasSuffix(#""],"expires_in":300}"# + "\n"))
     }
@@ -67,8 +68,8 @@ import Verification
         ]
         for (document, reason, isInVain) in rows {
             let result = try #require(ask(service, document, fixture))
-            #expect(result.response.outcome.reason == reason)
-            #expect(result.verifiedInVain == isInVain)
+            expectEqual(result.response.outcome.reason, reason)
+            expectEqual(result.verifiedInVain, isInVain)
         }
     }
 
@@ -83,10 +84,10 @@ import Verification
         }
         // The first try of a challenge is free.
         let document = EnrolmentFixture.document(key.keyID.base64, "AAAA", try fixture.challenge())
-        for _ in 0..<2 { #expect(ask(service, document, fixture)?.counter == nil) }
+        for _ in 0..<2 { expectEqual(ask(service, document, fixture)?.counter, nil) }
         let throttled = try #require(ask(service, document, fixture))
-        #expect(throttled.response.outcome == .notEnrolled(.enrolmentThrottled))
-        #expect(throttled.counter == .enrolmentsThrottled)
+        expectEqual(throttled.response.outcome, .notEnrolled(.enrolmentThrottled))
+        expectEqual(throttled.counter, .enrolmentsThrottled)
         #expect(!throttled.verifiedInVain)
     }
 }

@@ -1,4 +1,5 @@
 import Cryptography
+import Expectations
 import RequestBinding
 import Rules
 import SoftwareAuthenticator
@@ -84,11 +85,11 @@ import Verification
                         Issue.record("\(form) as \(other): \(verdict.outcome)")
                         continue
                     }
-                    if other == .content { #expect(refusal == .clientDataAmbiguous) }
+                    if other == .content { expectEqual(refusal, .clientDataAmbiguous) }
                 }
             }
             // The assertion was good all the time.
-            #expect(try trial.judge(wire, Self.rule(form)).outcome == .pass, "\(form)")
+            try expectEqual(trial.judge(wire, Self.rule(form)).outcome, .pass, "\(form)")
         }
     }
 
@@ -110,10 +111,10 @@ import Verification
         for content in contents {
             let request = try trial.request(content: content)
             let verdict = try trial.send(request, by: &key, Self.rule(.content))
-            #expect(verdict.outcome == .refuse(.clientDataAmbiguous), "\(content)")
+            expectEqual(verdict.outcome, .refuse(.clientDataAmbiguous), "\(content)")
         }
         let plain = try trial.request(content: "portcullis-request")
-        #expect(try trial.send(plain, by: &key, Self.rule(.content)).outcome == .pass)
+        try expectEqual(trial.send(plain, by: &key, Self.rule(.content)).outcome, .pass)
     }
 
     @Test func `every challenge of ours has the shape that content must not have`() throws {
@@ -121,7 +122,7 @@ import Verification
             let issuer = ChallengeIssuer()
             let purpose = ChallengePurpose.allCases[number % 2]
             let text = issuer.issue(purpose, now: Int64(number) << 40)
-            #expect(ClientDataDomain(of: text.span) == .challenge)
+            expectEqual(ClientDataDomain(of: text.span), .challenge)
         }
     }
 
@@ -135,9 +136,9 @@ import Verification
             by: &key,
             Self.rule(.lines(.all, headers: []))
         )
-        #expect(signed.outcome == .refuse(.clientDataAmbiguous))
+        expectEqual(signed.outcome, .refuse(.clientDataAmbiguous))
         let free = Self.rule(.lines([.target, .body, .challenge], headers: []))
-        #expect(try trial.send(try trial.request("-"), by: &key, free).outcome == .pass)
+        try expectEqual(trial.send(try trial.request("-"), by: &key, free).outcome, .pass)
     }
 
     /// Envoy writes `!` for bytes that are no UTF-8, and joins the lines of a field by a comma.
@@ -163,7 +164,7 @@ import Verification
                 continue
             }
             let isRefused = verdict.outcome == .refuse(.clientDataAmbiguous)
-            #expect(isRefused == (!isExact && !passes))
+            expectEqual(isRefused, !isExact && !passes)
             #expect(isRefused || verdict.outcome == .pass)
         }
     }

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import KeyStore
 import Rules
 import SoftwareAuthenticator
@@ -56,15 +57,15 @@ struct GenuineEnrolmentTests {
         vector: AttestationVector
     ) async throws {
         let fixture = try EnrolmentFixture([try policy(vector)])
-        #expect(await fixture.answer(try action(vector, fixture)).status == 201)
+        await expectEqual(fixture.answer(try action(vector, fixture)).status, 201)
         let id = try #require(KeyID(base64: vector.keyId))
         let record = try #require(fixture.journal.record(id))
         #expect(record.publicKey.x963 == (try bytes(vector.publicKeyX963B64)))
-        #expect(record.appID == vector.appId)
-        #expect(record.environment.rawValue == vector.environment)
-        #expect(record.counters == CounterState())
-        #expect((record.receipt == nil) == (vector.id == Self.withoutReceipt))
-        #expect(await fixture.answer(try action(vector, fixture)).status == 200)
+        expectEqual(record.appID, vector.appId)
+        expectEqual(record.environment.rawValue, vector.environment)
+        expectEqual(record.counters, CounterState())
+        expectEqual((record.receipt == nil), vector.id == Self.withoutReceipt)
+        await expectEqual(fixture.answer(try action(vector, fixture)).status, 200)
     }
 
     @Test(arguments: genuine)
@@ -73,25 +74,25 @@ struct GenuineEnrolmentTests {
     ) async throws {
         let fixture = try EnrolmentFixture([try policy(vector) { $0.receipt = .required }])
         let answer = await fixture.answer(try action(vector, fixture))
-        #expect(answer.reason == (vector.id == Self.withoutReceipt ? "receipt-refused" : ""))
+        expectEqual(answer.reason, vector.id == Self.withoutReceipt ? "receipt-refused" : "")
     }
 
     @Test(arguments: genuine)
     func `a genuine key is refused in another setting`(vector: AttestationVector) throws {
         let fixture = try EnrolmentFixture([try policy(vector)])
         let late = try moment(vector.leafNotAfter).advanced(bySeconds: 1)
-        #expect(reason(try action(vector, fixture, at: late)) == "certificate-expired")
+        expectEqual(reason(try action(vector, fixture, at: late)), "certificate-expired")
         var hash = try bytes(vector.clientDataHashB64)
         hash[0] ^= 1
-        #expect(reason(try action(vector, fixture, hash: hash)) == "nonce-mismatch")
+        expectEqual(reason(try action(vector, fixture, hash: hash)), "nonce-mismatch")
         let other = Base64.text([UInt8](repeating: 1, count: 32))
-        #expect(reason(try action(vector, fixture, keyID: other)) == "key-id-mismatch")
+        expectEqual(reason(try action(vector, fixture, keyID: other)), "key-id-mismatch")
         let stranger = try EnrolmentFixture([Trial.policy(Trial.appID)])
-        #expect(reason(try action(vector, stranger)) == "app-mismatch")
+        expectEqual(reason(try action(vector, stranger)), "app-mismatch")
         let environment: AttestationEnvironment =
             vector.environment == "production" ? .development : .production
         let elsewhere = try EnrolmentFixture([Trial.policy(vector.appId, [environment])])
-        #expect(reason(try action(vector, elsewhere)) == "environment-mismatch")
+        expectEqual(reason(try action(vector, elsewhere)), "environment-mismatch")
     }
 
     /// A test app trusts one more authority for its own keys; Apple's are not test keys.
@@ -100,7 +101,7 @@ struct GenuineEnrolmentTests {
         let fixture = try EnrolmentFixture([
             Trial.policy(vector.appId, []) { $0.testRoots = [Trial.authority.root] }
         ])
-        #expect(reason(try action(vector, fixture)) == "environment-mismatch")
+        expectEqual(reason(try action(vector, fixture)), "environment-mismatch")
     }
 
     @Test(arguments: genuine)
@@ -117,7 +118,7 @@ struct GenuineEnrolmentTests {
             now: try moment(vector.verifyAt),
             clientDataHash: { $0 == .sha256 ? SHA256.digest(of: challenge).array : challenge }
         )
-        #expect(await fixture.answer(action).status == 201)
+        await expectEqual(fixture.answer(action).status, 201)
     }
 }
 
@@ -148,14 +149,14 @@ struct GenuineEnrolmentTests {
     ) async throws {
         let fixture = try Self.fixture(vector)
         let hash = try bytes(vector.clientDataHashB64)
-        #expect(await fixture.answer(try Self.action(vector, fixture, hash: hash)).status == 201)
+        await expectEqual(fixture.answer(try Self.action(vector, fixture, hash: hash)).status, 201)
         let id = try #require(KeyID(base64: vector.keyId))
         let record = try #require(fixture.journal.record(id))
         #expect(record.publicKey.x963 == (try bytes(vector.publicKeyX963B64)))
-        #expect(record.appID == vector.appId)
-        #expect(record.environment == .test)
-        #expect((record.receipt == nil) == vector.id.hasSuffix("damaged-receipt"))
-        #expect(await fixture.answer(try Self.action(vector, fixture, hash: hash)).status == 200)
+        expectEqual(record.appID, vector.appId)
+        expectEqual(record.environment, .test)
+        expectEqual((record.receipt == nil), vector.id.hasSuffix("damaged-receipt"))
+        await expectEqual(fixture.answer(try Self.action(vector, fixture, hash: hash)).status, 200)
     }
 
     @Test(arguments: software)
@@ -164,7 +165,7 @@ struct GenuineEnrolmentTests {
     ) async throws {
         let fixture = try Self.fixture(vector)
         let answer = await fixture.answer(try Self.action(vector, fixture, hash: [1]))
-        #expect(answer.reason == "nonce-mismatch")
+        expectEqual(answer.reason, "nonce-mismatch")
     }
 
     @Test(arguments: software)
@@ -176,7 +177,7 @@ struct GenuineEnrolmentTests {
         ])
         let hash = try bytes(vector.clientDataHashB64)
         let answer = await fixture.answer(try Self.action(vector, fixture, hash: hash))
-        #expect(answer.reason == "certificate-untrusted")
+        expectEqual(answer.reason, "certificate-untrusted")
     }
 }
 

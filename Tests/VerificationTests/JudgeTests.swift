@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -237,8 +238,8 @@ extension BuildPolicy {
     func `a request is refused for what is wrong with it`(refused: RefusedCase) throws {
         var trial = try Trial()
         let verdict = try refused.act(&trial)
-        #expect(verdict.outcome == .refuse(refused.refusal))
-        #expect(verdict.pending == .nothing)
+        expectEqual(verdict.outcome, .refuse(refused.refusal))
+        expectEqual(verdict.pending, .nothing)
     }
 
     @Test func `every reason that a request can have is tried`() {
@@ -273,9 +274,9 @@ extension BuildPolicy {
             .proofRefused, .proofThrottled, .proofUnavailable,
         ]
         let tried = Set(RefusedCase.all.map(\.refusal))
-        #expect(
-            Set(Refusal.allCases).subtracting(tried)
-                == ofEnrolment.union(elsewhere).union(ofDevices).union(ofSessions)
+        expectEqual(
+            Set(Refusal.allCases).subtracting(tried),
+            ofEnrolment.union(elsewhere).union(ofDevices).union(ofSessions)
                 .union(ofTokens)
         )
     }
@@ -289,20 +290,20 @@ extension BuildPolicy {
         let before = try trial.counters(key)
         var spoilt = key
         _ = try trial.send(request, by: &spoilt, damage: .signature)
-        #expect(try trial.counters(key) == before)
-        #expect(try trial.send(request, by: &key).outcome == .pass)
+        try expectEqual(trial.counters(key), before)
+        try expectEqual(trial.send(request, by: &key).outcome, .pass)
     }
 
     @Test func `a pass names the key, the app and the environment`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let verdict = try trial.send(try trial.request(), by: &key)
-        #expect(verdict.outcome == .pass)
-        #expect(verdict.keyID == key.keyID)
-        #expect(verdict.appID == Trial.appID)
-        #expect(verdict.environment == .production)
+        expectEqual(verdict.outcome, .pass)
+        expectEqual(verdict.keyID, key.keyID)
+        expectEqual(verdict.appID, Trial.appID)
+        expectEqual(verdict.environment, .production)
         #expect(!verdict.isTest)
-        #expect(try trial.counters(key).highest == SignCounter(rawValue: 1))
+        try expectEqual(trial.counters(key).highest, SignCounter(rawValue: 1))
     }
 
     @Test func `a key of a test app passes and is marked`() throws {
@@ -312,9 +313,9 @@ extension BuildPolicy {
         var key = trial.enrolledKey(as: .test)
         let rule = Trial.rule { $0.apps = .named([Trial.appID]) }
         let verdict = try trial.send(try trial.request(), by: &key, rule)
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
         #expect(verdict.isTest)
-        #expect(verdict.environment == .test)
+        expectEqual(verdict.environment, .test)
     }
 
     /// Apps of all kinds, and whether a rule that names none admits their keys.
@@ -351,11 +352,11 @@ extension BuildPolicy {
                 sessions: trial.sessions
             )
             let open = try trial.send(try trial.request(), by: &key, rules[0])
-            #expect(open.outcome == (isAdmitted ? .pass : .refuse(.appMismatch)))
+            expectEqual(open.outcome, isAdmitted ? .pass : .refuse(.appMismatch))
             // The log and the metrics tell whose key it was.
-            #expect(open.appID == Trial.otherAppID)
-            #expect(open.environment == environment)
-            #expect(try trial.send(try trial.request(), by: &key, rules[1]).outcome == .pass)
+            expectEqual(open.appID, Trial.otherAppID)
+            expectEqual(open.environment, environment)
+            try expectEqual(trial.send(try trial.request(), by: &key, rules[1]).outcome, .pass)
         }
     }
 
@@ -364,7 +365,7 @@ extension BuildPolicy {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let verdict = try trial.send(try trial.request(), by: &key, damage: form)
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
     }
 
     @Test func `base64url without padding is read`() throws {
@@ -376,7 +377,7 @@ extension BuildPolicy {
                 wire.set(name, text.replacing("/", with: "_").replacing("=", with: ""))
             }
         }
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
     }
 
     @Test func `challenges and session ids are taken in their own spelling alone`() throws {
@@ -385,9 +386,7 @@ extension BuildPolicy {
             var key = trial.enrolledKey()
             var request = try trial.request()
             request.challenge = (request.challenge ?? "") + suffix
-            #expect(
-                try trial.send(request, by: &key).outcome == .refuse(.challengeUnknown)
-            )
+            try expectEqual(trial.send(request, by: &key).outcome, .refuse(.challengeUnknown))
         }
         var trial = try Trial()
         var key = trial.enrolledKey()
@@ -399,11 +398,11 @@ extension BuildPolicy {
                 text.replacing("/", with: "_").replacing("=", with: "")
             )
         }
-        #expect(good.outcome == .pass)
+        expectEqual(good.outcome, .pass)
         let padded = try trial.send(trial.request(), by: &session) { wire in
             wire.set("App-Attest-Session", (wire.value("App-Attest-Session") ?? "") + "=")
         }
-        #expect(padded.outcome == .refuse(.sessionUnknown))
+        expectEqual(padded.outcome, .refuse(.sessionUnknown))
     }
 
     @Test func `names of a rule's own are looked for, and the standard ones are not`() throws {
@@ -422,11 +421,11 @@ extension BuildPolicy {
             "App-Attest-Challenge": "X-NONCE",
         ]
         let missed = try trial.send(try trial.request(), by: &key, rule)
-        #expect(missed.outcome == .refuse(.assertionMissing))
+        expectEqual(missed.outcome, .refuse(.assertionMissing))
         let found = try trial.send(try trial.request(), by: &key, rule) { wire in
             wire.fields = wire.fields.map { (names[$0.name] ?? $0.name, $0.value) }
         }
-        #expect(found.outcome == .pass)
+        expectEqual(found.outcome, .pass)
     }
 
     @Test func `a client that can't attest passes under a rule that says so, without a pass`()
@@ -437,9 +436,9 @@ extension BuildPolicy {
         var wire = Wire("GET", "/v1/orders")
         wire.set("App-Attest-Unsupported", "?1")
         let verdict = try trial.judge(wire, rule)
-        #expect(verdict.outcome == .refuse(.unsupported))
+        expectEqual(verdict.outcome, .refuse(.unsupported))
         #expect(verdict.isExcused)
-        #expect(Decision(verdict, rule: rule, isEnforced: true) == .forward)
+        expectEqual(Decision(verdict, rule: rule, isEnforced: true), .forward)
     }
 
     /// For the log and the origin.
@@ -450,8 +449,8 @@ extension BuildPolicy {
         var trial = try Trial()
         var key = trial.enrolledKey()
         let verdict = try trial.send(try trial.request(), by: &key) { $0.remove(missing) }
-        #expect(verdict.keyID == key.keyID)
-        #expect(verdict.appID == "")
+        expectEqual(verdict.keyID, key.keyID)
+        expectEqual(verdict.appID, "")
     }
 
     @Test func `a client that says so and sends an assertion is judged by the assertion`() throws {
@@ -462,7 +461,7 @@ extension BuildPolicy {
         let verdict = try trial.send(request, by: &key, rule, damage: .signature) {
             $0.set("App-Attest-Unsupported", "1")
         }
-        #expect(verdict.outcome == .refuse(.signatureMismatch))
+        expectEqual(verdict.outcome, .refuse(.signatureMismatch))
         #expect(!verdict.isExcused)
     }
 
@@ -477,18 +476,19 @@ extension BuildPolicy {
         var trial = try Trial()
         let rule = Trial.rule { $0.preflight = .forward }
         let verdict = try trial.judge(Self.preflight(), rule)
-        #expect(verdict.outcome == .refuse(.preflight))
+        expectEqual(verdict.outcome, .refuse(.preflight))
         #expect(verdict.keyID == nil && verdict.signer == nil)
-        #expect(Decision(verdict, rule: rule, isEnforced: true) == .forward)
-        #expect(trial.judge.verifications == 0)
+        expectEqual(Decision(verdict, rule: rule, isEnforced: true), .forward)
+        expectEqual(trial.judge.verifications, 0)
     }
 
     @Test func `a preflight is judged like any request where the rule says nothing`() throws {
         var trial = try Trial()
         let verdict = try trial.judge(Self.preflight(), Trial.rule())
-        #expect(verdict.outcome == .refuse(.assertionMissing))
-        #expect(
-            Decision(verdict, rule: Trial.rule(), isEnforced: true) == .refuse(.assertionMissing)
+        expectEqual(verdict.outcome, .refuse(.assertionMissing))
+        expectEqual(
+            Decision(verdict, rule: Trial.rule(), isEnforced: true),
+            .refuse(.assertionMissing)
         )
     }
 
@@ -509,6 +509,6 @@ extension BuildPolicy {
         }
         var wire = Self.preflight()
         wire.set(name, "DELETE")
-        #expect(try trial.judge(wire, rule).outcome == .refuse(.assertionMissing))
+        try expectEqual(trial.judge(wire, rule).outcome, .refuse(.assertionMissing))
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -67,22 +68,22 @@ enum Fault: Int, CaseIterable, Sendable {
     @Test(arguments: Fault.allCases)
     func `of all faults from one on, that one is reported`(first: Fault) throws {
         let faults = Set(Fault.allCases.filter { $0.rawValue >= first.rawValue })
-        #expect(try verdict(faults).outcome == .refuse(first.refusal))
+        try expectEqual(verdict(faults).outcome, .refuse(first.refusal))
     }
 
     @Test(arguments: Fault.allCases)
     func `each fault alone is reported`(fault: Fault) throws {
-        #expect(try verdict([fault]).outcome == .refuse(fault.refusal))
+        try expectEqual(verdict([fault]).outcome, .refuse(fault.refusal))
     }
 
     @Test(arguments: Fault.allCases, Fault.allCases)
     func `of two faults the earlier is reported`(one: Fault, other: Fault) throws {
         let first = min(one.rawValue, other.rawValue)
-        #expect(try verdict([one, other]).outcome == .refuse(Fault.allCases[first].refusal))
+        try expectEqual(verdict([one, other]).outcome, .refuse(Fault.allCases[first].refusal))
     }
 
     @Test func `without a fault it passes`() throws {
-        #expect(try verdict([]).outcome == .pass)
+        try expectEqual(verdict([]).outcome, .pass)
     }
 
     @Test func `a spent challenge is reported behind the counter and before the category`() throws {
@@ -90,11 +91,11 @@ enum Fault: Int, CaseIterable, Sendable {
         let good = Trial.device(shape: .iOS27(category: .appStore, bundleVersion: "100"))
         var key = trial.enrolledKey(good)
         let request = try trial.request()
-        #expect(try trial.send(request, by: &key).outcome == .pass)
+        try expectEqual(trial.send(request, by: &key).outcome, .pass)
         let replay = try trial.send(request, by: &key, damage: .counterRepeated)
-        #expect(replay.outcome == .refuse(.counterReplayed))
+        expectEqual(replay.outcome, .refuse(.counterReplayed))
         let bad = Trial.device(shape: .iOS27(category: .development, bundleVersion: "100"))
         var other = trial.enrolledKey(bad)
-        #expect(try trial.send(request, by: &other).outcome == .refuse(.challengeSpent))
+        try expectEqual(trial.send(request, by: &other).outcome, .refuse(.challengeSpent))
     }
 }

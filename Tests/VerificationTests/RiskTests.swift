@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import Rules
 import SoftwareAuthenticator
@@ -60,21 +61,21 @@ import Verification
     )
     func `a metric above the limit is marked, and passes`(metric: UInt32?, mark: Refusal?) throws {
         let verdict = try Self.verdict(metric, Self.rule())
-        #expect(verdict.outcome == .pass)
-        #expect(verdict.risk?.mark == mark)
-        #expect(verdict.risk?.metric == metric.map { UInt16(min($0, 65_534)) })
+        expectEqual(verdict.outcome, .pass)
+        expectEqual(verdict.risk?.mark, mark)
+        expectEqual(verdict.risk?.metric, metric.map { UInt16(min($0, 65_534)) })
     }
 
     @Test func `it is refused where the rule says so, before anything is consumed`() throws {
         let rule = Self.rule { $0.action = .refuse }
-        #expect(try Self.verdict(8, rule).outcome == .pass)
-        #expect(try Self.verdict(nil, rule).outcome == .pass)
+        try expectEqual(Self.verdict(8, rule).outcome, .pass)
+        try expectEqual(Self.verdict(nil, rule).outcome, .pass)
         var trial = try Trial()
         var key = Self.key(in: trial, 9)
         let verdict = try trial.send(try trial.request(), by: &key, rule)
-        #expect(verdict.outcome == .refuse(.riskExceeded))
-        #expect(verdict.signer == key.keyID)
-        #expect(try trial.counters(key) == CounterState())
+        expectEqual(verdict.outcome, .refuse(.riskExceeded))
+        expectEqual(verdict.signer, key.keyID)
+        try expectEqual(trial.counters(key), CounterState())
     }
 
     @Test func `an unknown or old metric is allowed, or counts as exceeded`() throws {
@@ -82,16 +83,17 @@ import Verification
             $0.unknown = .refuse
             $0.action = .refuse
         }
-        #expect(try Self.verdict(nil, strict).outcome == .refuse(.riskUnknown))
-        #expect(try Self.verdict(3, daysAgo: 90, strict).outcome == .pass)
-        #expect(try Self.verdict(3, daysAgo: 91, strict).outcome == .refuse(.riskUnknown))
+        try expectEqual(Self.verdict(nil, strict).outcome, .refuse(.riskUnknown))
+        try expectEqual(Self.verdict(3, daysAgo: 90, strict).outcome, .pass)
+        try expectEqual(Self.verdict(3, daysAgo: 91, strict).outcome, .refuse(.riskUnknown))
         let marking = Self.rule { $0.unknown = .refuse }
         let marked = try Self.verdict(nil, marking)
-        #expect(marked.outcome == .pass)
-        #expect(marked.risk?.mark == .riskUnknown)
+        expectEqual(marked.outcome, .pass)
+        expectEqual(marked.risk?.mark, .riskUnknown)
         // An old one that was too high is unknown too, and no longer held against the device.
-        #expect(
-            try Self.verdict(50, daysAgo: 91, Self.rule { $0.action = .refuse }).risk?.mark == nil
+        try expectEqual(
+            Self.verdict(50, daysAgo: 91, Self.rule { $0.action = .refuse }).risk?.mark,
+            nil
         )
     }
 
@@ -108,26 +110,24 @@ import Verification
             }
         ])
         var key = Self.key(in: trial, 9, shape: .iOS27(category: .testFlight, bundleVersion: "1"))
-        #expect(
-            try trial.send(try trial.request(), by: &key, rule).outcome
-                == .refuse(.categoryRefused)
+        try expectEqual(
+            trial.send(try trial.request(), by: &key, rule).outcome,
+            .refuse(.categoryRefused)
         )
         trial = try Trial()
         key = Self.key(in: trial, 9)
         let request = try trial.request()
-        #expect(
-            try trial.send(request, by: &key, rule, damage: .signature).outcome
-                == .refuse(.signatureMismatch)
+        try expectEqual(
+            trial.send(request, by: &key, rule, damage: .signature).outcome,
+            .refuse(.signatureMismatch)
         )
         trial.now = trial.now.advanced(bySeconds: 86_400)
-        #expect(
-            try trial.send(request, by: &key, rule).outcome == .refuse(.challengeExpired)
-        )
+        try expectEqual(trial.send(request, by: &key, rule).outcome, .refuse(.challengeExpired))
     }
 
     @Test func `nothing is noted by a rule that does not ask`() throws {
-        #expect(try Self.verdict(50, Trial.rule()).risk == nil)
-        #expect(try Self.verdict(50, Trial.rule()).outcome == .pass)
+        try expectEqual(Self.verdict(50, Trial.rule()).risk, nil)
+        try expectEqual(Self.verdict(50, Trial.rule()).outcome, .pass)
     }
 
     @Test func `a ramp from mark to a quarter refuses a quarter of the keys, and the same ones`()
@@ -144,7 +144,7 @@ import Verification
             var refused: Set<KeyID> = []
             for index in keys.indices {
                 let verdict = try trial.send(try trial.request(), by: &keys[index], rule)
-                #expect(verdict.risk?.mark == .riskExceeded)
+                expectEqual(verdict.risk?.mark, .riskExceeded)
                 switch verdict.outcome {
                 case .refuse(.riskExceeded): refused.insert(keys[index].keyID)
                 case .pass: break
@@ -159,15 +159,15 @@ import Verification
         let quarter = try refused(.refuse, percent: "25%")
         #expect((60...140).contains(quarter.count))
         #expect(tenth.isSubset(of: quarter))
-        #expect(try refused(.refuse, percent: "25%") == quarter)
-        #expect(try refused(.refuse, percent: "100%").count == 400)
+        try expectEqual(refused(.refuse, percent: "25%"), quarter)
+        try expectEqual(refused(.refuse, percent: "100%").count, 400)
     }
 
     @Test func `the origin's field is a number or unknown, with the mark`() throws {
-        #expect(try Self.verdict(7, Self.rule()).risk?.text == "7")
-        #expect(try Self.verdict(9, Self.rule()).risk?.text == "9;mark=risk-exceeded")
-        #expect(try Self.verdict(nil, Self.rule()).risk?.text == "unknown")
+        try expectEqual(Self.verdict(7, Self.rule()).risk?.text, "7")
+        try expectEqual(Self.verdict(9, Self.rule()).risk?.text, "9;mark=risk-exceeded")
+        try expectEqual(Self.verdict(nil, Self.rule()).risk?.text, "unknown")
         let strict = Self.rule { $0.unknown = .refuse }
-        #expect(try Self.verdict(nil, strict).risk?.text == "unknown;mark=risk-unknown")
+        try expectEqual(Self.verdict(nil, strict).risk?.text, "unknown;mark=risk-unknown")
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -23,17 +24,17 @@ import Verification
         let counters = try trial.counters(key)
         for _ in 0..<10 {
             let verdict = try trial.send(trial.request(), by: &session)
-            #expect(verdict.outcome == .pass)
-            #expect(verdict.level == .complete)
-            #expect(verdict.proof == .session)
-            #expect(verdict.keyID == key.keyID)
-            #expect(verdict.appID == Trial.appID)
-            #expect(verdict.environment == .production)
-            #expect(verdict.pending == .nothing)
+            expectEqual(verdict.outcome, .pass)
+            expectEqual(verdict.level, .complete)
+            expectEqual(verdict.proof, .session)
+            expectEqual(verdict.keyID, key.keyID)
+            expectEqual(verdict.appID, Trial.appID)
+            expectEqual(verdict.environment, .production)
+            expectEqual(verdict.pending, .nothing)
             #expect(verdict.grant == nil)
         }
-        #expect(try trial.counters(key) == counters)
-        #expect(trial.judge.verifications == 1)
+        try expectEqual(trial.counters(key), counters)
+        expectEqual(trial.judge.verifications, 1)
     }
 
     @Test func `content that is held, streamed, absent or announced is judged as with assertions`()
@@ -48,14 +49,14 @@ import Verification
         for rule in [Trial.sessionRule(), held] {
             for content in ["", #"{"item":7}"#, String(repeating: "x", count: 10_000)] {
                 let verdict = try trial.send(trial.request(content: content), by: &session, rule)
-                #expect(verdict.outcome == .pass)
+                expectEqual(verdict.outcome, .pass)
             }
         }
         // Held without a stated digest.
         let verdict = try trial.send(trial.request(), by: &session, held) {
             $0.remove("Content-Digest")
         }
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
     }
 
     @Test func `the sequence number is signed where the rule signs no challenge, too`() throws {
@@ -68,11 +69,11 @@ import Verification
         }
         var request = SoftwareKey.Request(method: "POST", target: "/v1/orders")
         request.fields = ["idempotency-key": "7"]
-        #expect(try trial.send(request, by: &session, rule).outcome == .pass)
+        try expectEqual(trial.send(request, by: &session, rule).outcome, .pass)
         let other = try trial.send(request, by: &session, rule) {
             $0.set("App-Attest-Sequence", "9")
         }
-        #expect(refusal(other) == .sessionMismatch)
+        expectEqual(refusal(other), .sessionMismatch)
     }
 
     // MARK: What does not
@@ -101,8 +102,8 @@ import Verification
             var request = try trial.request()
             request.fields = ["idempotency-key": "7"]
             let verdict = try trial.send(request, by: &session, rule, onTheWay: edit)
-            #expect(refusal(verdict) == expected, "\(name)")
-            #expect(verdict.signer == nil, "\(name)")
+            expectEqual(refusal(verdict), expected, "\(name)")
+            expectEqual(verdict.signer, nil, "\(name)")
         }
     }
 
@@ -115,9 +116,9 @@ import Verification
         let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
         var forged = proof
         forged.signature = String(repeating: "A", count: 43) + "="
-        #expect(refusal(try trial.judge(Wire(request, forged), rule)) == .sessionMismatch)
-        #expect(try trial.judge(Wire(request, proof), rule).outcome == .pass)
-        #expect(refusal(try trial.judge(Wire(request, proof), rule)) == .sessionReplayed)
+        expectEqual(refusal(try trial.judge(Wire(request, forged), rule)), .sessionMismatch)
+        try expectEqual(trial.judge(Wire(request, proof), rule).outcome, .pass)
+        expectEqual(refusal(try trial.judge(Wire(request, proof), rule)), .sessionReplayed)
     }
 
     @Test func `a client that knows an id and not its secret moves no window`() throws {
@@ -129,9 +130,9 @@ import Verification
         let rule = Trial.sessionRule()
         let request = try trial.request()
         let stolen = try #require(thief.proof(of: request, signing: rule.signing, as: far))
-        #expect(refusal(try trial.judge(Wire(request, stolen), rule)) == .sessionMismatch)
-        #expect(refusal(try trial.send(request, by: &thief)) == .sessionMismatch)
-        #expect(try trial.send(request, by: &session).outcome == .pass)
+        expectEqual(refusal(try trial.judge(Wire(request, stolen), rule)), .sessionMismatch)
+        expectEqual(refusal(try trial.send(request, by: &thief)), .sessionMismatch)
+        try expectEqual(trial.send(request, by: &session).outcome, .pass)
     }
 
     @Test func `numbers are read strictly`() throws {
@@ -147,13 +148,13 @@ import Verification
             }
             // White space around a value is no part of it (RFC 9110 §5.5).
             let expected: Refusal = text == "1 " ? .sessionMismatch : .assertionMalformed
-            #expect(refusal(verdict) == expected, "\(text.prefix(30))")
+            expectEqual(refusal(verdict), expected, "\(text.prefix(30))")
         }
         let request = try trial.request()
         let signing = Trial.sessionRule().signing
         let last = try #require(session.proof(of: request, signing: signing, as: .max))
-        #expect(last.sequence == "9007199254740991")
-        #expect(try trial.judge(Wire(request, last), Trial.sessionRule()).outcome == .pass)
+        expectEqual(last.sequence, "9007199254740991")
+        try expectEqual(trial.judge(Wire(request, last), Trial.sessionRule()).outcome, .pass)
     }
 
     @Test func `a session's fields come once each, all three, and without those of an assertion`()
@@ -164,22 +165,22 @@ import Verification
         var session = try trial.openSession(&key)
         for name in ["App-Attest-Session", "App-Attest-Sequence", "App-Attest-Signature"] {
             let without = try trial.send(trial.request(), by: &session) { $0.remove(name) }
-            #expect(refusal(without) == .assertionMalformed, "without \(name)")
+            expectEqual(refusal(without), .assertionMalformed, "without \(name)")
             let twice = try trial.send(trial.request(), by: &session) {
                 $0.fields.append((name, $0.value(name) ?? ""))
             }
-            #expect(refusal(twice) == .assertionMalformed, "\(name) twice")
+            expectEqual(refusal(twice), .assertionMalformed, "\(name) twice")
         }
         for name in ["App-Attest-Assertion", "App-Attest-Challenge"] {
             let beside = try trial.send(trial.request(), by: &session) {
                 $0.fields.append((name, key.keyID.base64))
             }
-            #expect(refusal(beside) == .assertionMalformed, "\(name) beside")
+            expectEqual(refusal(beside), .assertionMalformed, "\(name) beside")
         }
         let request = try trial.request()
         let assertion = key.proof(of: request, signing: Trial.sessionRule().signing)
         let both = try trial.send(request, by: &session) { $0.fields += assertion.fields }
-        #expect(refusal(both) == .assertionMalformed)
+        expectEqual(refusal(both), .assertionMalformed)
     }
 
     @Test func `a session's request may name its key, once and no other`() throws {
@@ -189,28 +190,28 @@ import Verification
         var session = try trial.openSession(&key)
         let (own, field) = (key.keyID, "App-Attest-Key-Id")
         let named = try trial.send(trial.request(), by: &session) { $0.set(field, own.base64) }
-        #expect(named.outcome == .pass)
+        expectEqual(named.outcome, .pass)
         for stranger in [other.keyID, Trial.device().makeKey().keyID] {
             let verdict = try trial.send(trial.request(), by: &session) {
                 $0.set(field, stranger.base64)
             }
-            #expect(refusal(verdict) == .sessionMismatch)
-            #expect(verdict.signer == nil)
+            expectEqual(refusal(verdict), .sessionMismatch)
+            expectEqual(verdict.signer, nil)
         }
         let twice = try trial.send(trial.request(), by: &session) {
             $0.fields += [(field, own.base64), (field, own.base64)]
         }
-        #expect(refusal(twice) == .assertionMalformed)
+        expectEqual(refusal(twice), .assertionMalformed)
         for text in ["", "AAAA", "%%%%", String(repeating: "A", count: 9_000)] {
             let verdict = try trial.send(trial.request(), by: &session) { $0.set(field, text) }
-            #expect(refusal(verdict) == .assertionMalformed, "\(text.prefix(30))")
+            expectEqual(refusal(verdict), .assertionMalformed, "\(text.prefix(30))")
         }
         // What is not known is that first, whoever it names.
         var unknown = SoftwareSession(id: String(repeating: "A", count: 44), secret: session.secret)
         let verdict = try trial.send(trial.request(), by: &unknown) { $0.set(field, own.base64) }
-        #expect(refusal(verdict) == .sessionUnknown)
-        #expect(verdict.sessionAbsence == .foreign)
-        #expect(verdict.keyID == own)
+        expectEqual(refusal(verdict), .sessionUnknown)
+        expectEqual(verdict.sessionAbsence, .foreign)
+        expectEqual(verdict.keyID, own)
     }
 
     @Test func `beside a session the key id has its own name, whatever names the rule has`() throws
@@ -223,9 +224,9 @@ import Verification
         func send(_ name: String, _ keyID: KeyID) throws -> Verdict {
             try trial.send(trial.request(), by: &session, rule) { $0.set(name, keyID.base64) }
         }
-        #expect(try send("App-Attest-Key-Id", key.keyID).outcome == .pass)
-        #expect(refusal(try send("App-Attest-Key-Id", other.keyID)) == .sessionMismatch)
-        #expect(refusal(try send("X-Key", key.keyID)) == .assertionMalformed)
+        try expectEqual(send("App-Attest-Key-Id", key.keyID).outcome, .pass)
+        expectEqual(refusal(try send("App-Attest-Key-Id", other.keyID)), .sessionMismatch)
+        expectEqual(refusal(try send("X-Key", key.keyID)), .assertionMalformed)
     }
 
     @Test func `an evicted session is told from one of another gateway`() throws {
@@ -234,8 +235,8 @@ import Verification
         var first = try trial.openSession(&key)
         for _ in 0..<SessionTable.perKeyMax { _ = try trial.openSession(&key) }
         let evicted = try trial.send(trial.request(), by: &first)
-        #expect(refusal(evicted) == .sessionUnknown)
-        #expect(evicted.sessionAbsence == .evicted)
+        expectEqual(refusal(evicted), .sessionUnknown)
+        expectEqual(evicted.sessionAbsence, .evicted)
         let opened = SessionTable().open(
             key.keyID,
             try #require(try trial.ask(&key).grant).assertion,
@@ -246,8 +247,8 @@ import Verification
             secret: opened.secret.array
         )
         let elsewhere = try trial.send(trial.request(), by: &foreign)
-        #expect(refusal(elsewhere) == .sessionUnknown)
-        #expect(elsewhere.sessionAbsence == .foreign)
+        expectEqual(refusal(elsewhere), .sessionUnknown)
+        expectEqual(elsewhere.sessionAbsence, .foreign)
     }
 
     @Test func `ids and codes of any length and alphabet are refused`() throws {
@@ -258,7 +259,7 @@ import Verification
             let verdict = try trial.send(trial.request(), by: &session) {
                 $0.set("App-Attest-Session", text)
             }
-            #expect(refusal(verdict) == .sessionUnknown, "\(text.prefix(30))")
+            expectEqual(refusal(verdict), .sessionUnknown, "\(text.prefix(30))")
         }
         for text in [
             "", "AAAA", String(repeating: "A", count: 12_000), String(repeating: "%", count: 44),
@@ -266,7 +267,7 @@ import Verification
             let verdict = try trial.send(trial.request(), by: &session) {
                 $0.set("App-Attest-Signature", text)
             }
-            #expect(refusal(verdict) == .assertionMalformed, "\(text.prefix(30))")
+            expectEqual(refusal(verdict), .assertionMalformed, "\(text.prefix(30))")
         }
     }
 
@@ -274,12 +275,13 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         var session = try trial.openSession(&key)
-        #expect(
-            refusal(try trial.send(trial.request(), by: &session, Trial.rule())) == .sessionRefused
+        expectEqual(
+            refusal(try trial.send(trial.request(), by: &session, Trial.rule())),
+            .sessionRefused
         )
-        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
+        try expectEqual(trial.send(trial.request(), by: &session).outcome, .pass)
         // An assertion is still good where sessions are.
-        #expect(try trial.send(trial.request(), by: &key, Trial.sessionRule()).outcome == .pass)
+        try expectEqual(trial.send(trial.request(), by: &key, Trial.sessionRule()).outcome, .pass)
     }
 
     @Test func `an expired session is expired, one of before a restart is unknown`() throws {
@@ -287,9 +289,9 @@ import Verification
         var key = trial.enrolledKey()
         var session = try trial.openSession(&key)
         trial.now = Trial.start.advanced(bySeconds: 599)
-        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
+        try expectEqual(trial.send(trial.request(), by: &session).outcome, .pass)
         trial.now = Trial.start.advanced(bySeconds: 600)
-        #expect(refusal(try trial.send(trial.request(), by: &session)) == .sessionExpired)
+        expectEqual(refusal(try trial.send(trial.request(), by: &session)), .sessionExpired)
         trial.now = Trial.start
         trial.judge = Judge(
             apps: trial.policies,
@@ -297,7 +299,7 @@ import Verification
             challenges: trial.issuer,
             sessions: SessionTable()
         )
-        #expect(refusal(try trial.send(trial.request(), by: &session)) == .sessionUnknown)
+        expectEqual(refusal(try trial.send(trial.request(), by: &session)), .sessionUnknown)
     }
 
     @Test func `a session that expires while its content arrives is expired`() throws {
@@ -328,7 +330,7 @@ import Verification
                 rule: rule,
                 now: trial.now
             )
-            #expect(refusal(verdict) == .sessionExpired)
+            expectEqual(refusal(verdict), .sessionExpired)
         }
     }
 
@@ -336,9 +338,9 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         var session = try trial.openSession(&key)
-        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
+        try expectEqual(trial.send(trial.request(), by: &session).outcome, .pass)
         #expect(trial.journal.revoke(key.keyID, at: trial.now.seconds))
-        #expect(refusal(try trial.send(trial.request(), by: &session)) == .keyRevoked)
+        expectEqual(refusal(try trial.send(trial.request(), by: &session)), .keyRevoked)
     }
 
     @Test func `a key that is revoked while content arrives has no session, stated digest or not`()
@@ -360,7 +362,7 @@ import Verification
                 return
             }
             #expect(trial.journal.revoke(key.keyID, at: trial.now.seconds))
-            #expect(refusal(trial.close(held, wire, rule)) == .keyRevoked)
+            expectEqual(refusal(trial.close(held, wire, rule)), .keyRevoked)
         }
     }
 
@@ -371,8 +373,8 @@ import Verification
         var session = try trial.openSession(&key)
         let other = Trial.sessionRule { $0.apps = .named([Trial.otherAppID]) }
         let own = Trial.sessionRule { $0.apps = .named([Trial.appID]) }
-        #expect(refusal(try trial.send(trial.request(), by: &session, other)) == .appMismatch)
-        #expect(try trial.send(trial.request(), by: &session, own).outcome == .pass)
+        expectEqual(refusal(try trial.send(trial.request(), by: &session, other)), .appMismatch)
+        try expectEqual(trial.send(trial.request(), by: &session, own).outcome, .pass)
         // Nor after a reload without the app.
         trial.judge = Judge(
             apps: [policies[1]],
@@ -380,7 +382,7 @@ import Verification
             challenges: trial.issuer,
             sessions: trial.sessions
         )
-        #expect(refusal(try trial.send(trial.request(), by: &session, own)) == .appMismatch)
+        expectEqual(refusal(try trial.send(trial.request(), by: &session, own)), .appMismatch)
     }
 
     @Test(arguments: [DependencyErrorRule.refuse, .forward])
@@ -396,14 +398,14 @@ import Verification
         let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
         var forged = proof
         forged.signature = String(repeating: "A", count: 43) + "="
-        #expect(refusal(try trial.judge(Wire(request, forged), rule)) == .sessionMismatch)
+        expectEqual(refusal(try trial.judge(Wire(request, forged), rule)), .sessionMismatch)
         let good = try trial.judge(Wire(request, proof), rule)
-        #expect(good.outcome == .failure(.store))
+        expectEqual(good.outcome, .failure(.store))
         let isForwarded = Decision(good, rule: rule, isEnforced: true) == .forward
-        #expect(isForwarded == (onError == .forward))
+        expectEqual(isForwarded, onError == .forward)
         // A request that was not forwarded has used no number.
         let again = try trial.judge(Wire(request, proof), rule)
-        #expect((refusal(again) == .sessionReplayed) == isForwarded)
+        expectEqual((refusal(again) == .sessionReplayed), isForwarded)
     }
 
     @Test(arguments: [DependencyErrorRule.refuse, .forward])
@@ -422,9 +424,9 @@ import Verification
         let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
         switch try trial.open(Wire(request, proof), rule) {
         case .judged(let verdict):
-            #expect(onError == .refuse)
-            #expect(verdict.outcome == .failure(.store))
-        case .hold: #expect(onError == .forward)
+            expectEqual(onError, .refuse)
+            expectEqual(verdict.outcome, .failure(.store))
+        case .hold: expectEqual(onError, .forward)
         }
     }
 
@@ -438,7 +440,7 @@ import Verification
         }
         let request = try trial.request()
         let proof = try #require(session.proof(of: request, signing: rule.signing, as: .first))
-        #expect(try trial.judge(Wire(request, proof), rule).outcome == .pass)
+        try expectEqual(trial.judge(Wire(request, proof), rule).outcome, .pass)
         var wire = Wire(request, proof)
         wire.remove("Content-Digest")
         // Its content comes anyway: all of it is judged, and the code before the number.
@@ -451,7 +453,7 @@ import Verification
             Issue.record("held")
             return
         }
-        #expect(refusal(verdict) == .sessionReplayed)
+        expectEqual(refusal(verdict), .sessionReplayed)
     }
 
     @Test func `a build that the app no longer admits has no session either`() throws {
@@ -459,7 +461,7 @@ import Verification
         let device = Trial.device(shape: .iOS27(category: .appStore, bundleVersion: "7"))
         var key = trial.enrolledKey(device)
         var session = try trial.openSession(&key)
-        #expect(try trial.send(trial.request(), by: &session).outcome == .pass)
+        try expectEqual(trial.send(trial.request(), by: &session).outcome, .pass)
         let stricter = Trial.policy { policy in
             policy.builds = BuildPolicy(
                 categories: nil,
@@ -474,7 +476,7 @@ import Verification
             challenges: trial.issuer,
             sessions: trial.sessions
         )
-        #expect(refusal(try trial.send(trial.request(), by: &session)) == .versionRefused)
+        expectEqual(refusal(try trial.send(trial.request(), by: &session)), .versionRefused)
     }
 
     @Test func `an address that is over its limit of failures is served by session`() throws {
@@ -495,13 +497,13 @@ import Verification
             Issue.record("not judged")
             return
         }
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
     }
 
     @Test func `requests to open a session need an assertion with a challenge`() throws {
         var trial = try Trial()
         var key = trial.enrolledKey()
-        #expect(try trial.ask(&key).grant?.keyID == key.keyID)
+        try expectEqual(trial.ask(&key).grant?.keyID, key.keyID)
         var session = try trial.openSession(&key)
         let rule = trial.openingRule
         let target = "/.well-known/app-attest/sessions"
@@ -510,11 +512,11 @@ import Verification
             by: &session,
             rule
         )
-        #expect(refusal(bySession) == .sessionRefused)
+        expectEqual(refusal(bySession), .sessionRefused)
         #expect(bySession.grant == nil)
         let bare = SoftwareKey.Request(method: "POST", target: target)
         let withoutChallenge = try trial.send(bare, by: &key, rule)
-        #expect(refusal(withoutChallenge) == .challengeMissing)
+        expectEqual(refusal(withoutChallenge), .challengeMissing)
         let elsewhere = try trial.send(
             trial.request("POST", "/v1/orders", content: ""),
             by: &key,
@@ -522,6 +524,6 @@ import Verification
         ) {
             $0.target = target
         }
-        #expect(refusal(elsewhere) == .signatureMismatch)
+        expectEqual(refusal(elsewhere), .signatureMismatch)
     }
 }

@@ -1,4 +1,5 @@
 import AppAttest
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -44,9 +45,9 @@ import Verification
         var verdict = Verdict(.pass)
         verdict.level = .signed
         verdict.settle(row.decision)
-        #expect(verdict.outcome == row.outcome)
-        #expect(verdict.level == row.level)
-        #expect(verdict.pending == .nothing)
+        expectEqual(verdict.outcome, row.outcome)
+        expectEqual(verdict.level, row.level)
+        expectEqual(verdict.pending, .nothing)
     }
 
     @Test func `a pass that a table in memory has decided is awaited by enforced requests alone`()
@@ -55,10 +56,10 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let verdict = try trial.send(try trial.request(content: ""), by: &key, Self.bare)
-        #expect(verdict.outcome == .pass)
-        #expect(verdict.level == .complete)
+        expectEqual(verdict.outcome, .pass)
+        expectEqual(verdict.level, .complete)
         #expect(verdict.awaitedTicket(isEnforced: true) != nil)
-        #expect(verdict.awaitedTicket(isEnforced: false) == nil)
+        expectEqual(verdict.awaitedTicket(isEnforced: false), nil)
     }
 
     @Test func `a verdict that a commit decides is awaited by every request`() throws {
@@ -84,8 +85,8 @@ import Verification
         // A required challenge that is signed waits for no disk, but for the decision.
         for rule in [Self.bare, Trial.rule()] {
             let verdict = try trial.send(try trial.request(content: ""), by: &key, rule)
-            #expect(verdict.outcome == .pass)
-            #expect(verdict.level == .signed)
+            expectEqual(verdict.outcome, .pass)
+            expectEqual(verdict.level, .signed)
             #expect(verdict.awaitedTicket(isEnforced: true) != nil)
             #expect(verdict.awaitedTicket(isEnforced: false) != nil)
         }

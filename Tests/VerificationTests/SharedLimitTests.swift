@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import HTTPWire
 import Rules
 import Testing
@@ -114,7 +115,7 @@ import Testing
         // Another address gets its share, a third of it at each gateway.
         let tick = Self.start + 300 * Self.second
         let other = try caller(2)
-        #expect(gateways.map { flood($0, other, at: tick) } == [20, 20, 20])
+        expectEqual(gateways.map { flood($0, other, at: tick) }, [20, 20, 20])
     }
 
     /// The challenges that three gateways of 100/s give in ten seconds to a flood of clients, which
@@ -160,7 +161,7 @@ import Testing
         #expect((540...552).contains(taken), "\(taken)")
         // When it answers, it gets all of them.
         let told = gateways[0].takeUntold().filter { $0.limit == .rate }
-        #expect(told.map(\.tokens) == [UInt64(taken)])
+        expectEqual(told.map(\.tokens), [UInt64(taken)])
         #expect(gateways[0].takeUntold().isEmpty)
     }
 
@@ -171,23 +172,23 @@ import Testing
         func enrol(_ gateway: EnrolmentAdmission) -> Int {
             (0..<10).count { _ in gateway.take(attester: attester, tick: Self.start) == nil }
         }
-        #expect(gateways.map(enrol) == [2, 2, 2])
+        expectEqual(gateways.map(enrol), [2, 2, 2])
         for gateway in gateways { table.exchange(gateway, of: 3, at: Self.start) }
         for gateway in gateways { table.tell(gateway, of: 3, at: Self.start) }
-        #expect(gateways.map(enrol) == [0, 0, 0])
+        expectEqual(gateways.map(enrol), [0, 0, 0])
         let restarted = fleet(1)[0]
         table.tell(restarted, of: 3, at: Self.start)
-        #expect(enrol(restarted) == 0)
+        expectEqual(enrol(restarted), 0)
         let other = SHA256.digest(of: Array("honest".utf8)).array
-        #expect(restarted.take(attester: other, tick: Self.start) == nil)
+        expectEqual(restarted.take(attester: other, tick: Self.start), nil)
     }
 
     @Test func `of a spray of addresses some are written at once, and none is lost`() throws {
         let gateway = fleet(2, perSecond: 10_000, burst: 100_000)[0]
         let greedy = try caller(1)
-        #expect(flood(gateway, greedy, at: Self.start, asking: 50) == 50)
+        expectEqual(flood(gateway, greedy, at: Self.start, asking: 50), 50)
         for number in 0..<1_000 as Range<UInt32> {
-            #expect(flood(gateway, try caller(100 + number), at: Self.start, asking: 1) == 1)
+            expectEqual(flood(gateway, try caller(100 + number), at: Self.start, asking: 1), 1)
         }
         var told: [UInt64: UInt64] = [:]
         var counts: [Int] = []
@@ -199,7 +200,7 @@ import Testing
             first = first ?? uses.first
             for use in uses { told[use.subject, default: 0] += use.tokens }
         }
-        #expect(first?.tokens == 50, "those that took most come first")
+        expectEqual(first?.tokens, 50, "those that took most come first")
         #expect(counts.allSatisfy { $0 <= 128 })
         // Of a row that is full, the subject that has taken least is given up.
         #expect(told.count >= 990)
@@ -209,7 +210,7 @@ import Testing
         let gateway = fleet(4)[0]
         let next = EnrolmentAdmission(gateway.settings, after: gateway)
         let anyone = EnrolmentAdmission.Caller(address: .v4(1))
-        #expect(flood(next, anyone, at: Self.start) == 150)
+        expectEqual(flood(next, anyone, at: Self.start), 150)
     }
 
     @Test func `settings that were read again forget only what was taken of a limit that changed`()
@@ -221,20 +222,20 @@ import Testing
             (0..<10).count { _ in gateway.take(attester: attester, tick: Self.start) == nil }
         }
         let greedy = try caller(1)
-        #expect(enrol(first) == 2)
+        expectEqual(enrol(first), 2)
         #expect(flood(first, greedy, at: Self.start) > 0)
         var settings = first.settings
         settings.perAttester = 9
         let second = EnrolmentAdmission(settings, after: first)
-        #expect(enrol(second) == 3)
-        #expect(flood(second, greedy, at: Self.start) == 0)
+        expectEqual(enrol(second), 3)
+        expectEqual(flood(second, greedy, at: Self.start), 0)
         settings.burst = 700
         let third = EnrolmentAdmission(settings, after: second)
-        #expect(enrol(third) == 0)
+        expectEqual(enrol(third), 0)
         #expect(flood(third, greedy, at: Self.start) > 0)
         // The others hear of each token once.
         let told = third.takeUntold().filter { $0.limit == .attester }
-        #expect(told.map(\.tokens) == [3])
+        expectEqual(told.map(\.tokens), [3])
         #expect(second.takeUntold().allSatisfy { $0.limit != .attester })
     }
 }

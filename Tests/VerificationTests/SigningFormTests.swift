@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import RequestBinding
 import Rules
@@ -23,8 +24,8 @@ import Verification
         var trial = try Trial()
         var key = trial.enrolledKey()
         let verdict = try trial.send(try trial.request(), by: &key, Self.rule(parts))
-        #expect(verdict.outcome == .pass)
-        #expect((verdict.expectedDigest != nil) == parts.contains(.body))
+        expectEqual(verdict.outcome, .pass)
+        expectEqual((verdict.expectedDigest != nil), parts.contains(.body))
     }
 
     /// Exactly the parts that are signed can't be changed.
@@ -51,7 +52,7 @@ import Verification
             )
             let expected: Verdict.Outcome =
                 parts.contains(part) ? .refuse(.signatureMismatch) : .pass
-            #expect(verdict.outcome == expected)
+            expectEqual(verdict.outcome, expected)
         }
     }
 
@@ -64,7 +65,7 @@ import Verification
             let signing = SigningForm.lines(other, headers: [])
             let proof = key.proof(of: request, signing: signing)
             let verdict = try trial.judge(Wire(request, proof), Self.rule(parts))
-            #expect(verdict.outcome == .refuse(.signatureMismatch))
+            expectEqual(verdict.outcome, .refuse(.signatureMismatch))
         }
     }
 
@@ -74,15 +75,15 @@ import Verification
         var key = trial.enrolledKey()
         let request = try trial.request("GET", "/", content: "")
         let verdict = try trial.send(request, by: &key) { wire in
-            #expect(wire.value("Content-Digest") == nil)
+            expectEqual(wire.value("Content-Digest"), nil)
         }
-        #expect(verdict.outcome == .pass)
-        #expect(verdict.expectedDigest == nil)
+        expectEqual(verdict.outcome, .pass)
+        expectEqual(verdict.expectedDigest, nil)
         let stated = try trial.send(try trial.request("GET", "/", content: ""), by: &key) {
             $0.set("Content-Digest", "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:")
             $0.framing = .stated(0)
         }
-        #expect(stated.outcome == .pass)
+        expectEqual(stated.outcome, .pass)
     }
 
     @Test func `an absolute target is signed as it stands in origin-form`() throws {
@@ -94,7 +95,7 @@ import Verification
             var key = trial.enrolledKey()
             let request = try trial.request("POST", signed)
             let verdict = try trial.send(request, by: &key) { $0.target = sent }
-            #expect(verdict.outcome == .pass, "\(sent)")
+            expectEqual(verdict.outcome, .pass, "\(sent)")
         }
     }
 
@@ -105,14 +106,14 @@ import Verification
         var request = try trial.request()
         request.challenge = nil
         let without = try trial.send(request, by: &key, rule)
-        #expect(without.outcome == .pass)
+        expectEqual(without.outcome, .pass)
         // A counter that alone stops the replay has to be on disk.
         #expect(without.pending != .nothing)
-        #expect(try trial.send(try trial.request(), by: &key, rule).outcome == .pass)
+        try expectEqual(trial.send(try trial.request(), by: &key, rule).outcome, .pass)
         let stripped = try trial.send(try trial.request(), by: &key, rule) {
             $0.remove("App-Attest-Challenge")
         }
-        #expect(stripped.outcome == .refuse(.signatureMismatch))
+        expectEqual(stripped.outcome, .refuse(.signatureMismatch))
     }
 
     @Test func `a challenge that nobody asks for is not looked at`() throws {
@@ -122,7 +123,7 @@ import Verification
         let verdict = try trial.send(try trial.request(), by: &key, rule) {
             $0.set("App-Attest-Challenge", "garbage")
         }
-        #expect(verdict.outcome == .pass)
+        expectEqual(verdict.outcome, .pass)
     }
 
     // MARK: Signed header fields
@@ -141,29 +142,29 @@ import Verification
     }
 
     @Test func `signed fields that are there, empty or absent pass as they were signed`() throws {
-        #expect(try outcome(signing: ["idempotency-key": "8e03978e", "x-tenant": "7"]) == .pass)
-        #expect(try outcome(signing: ["idempotency-key": "", "x-tenant": "7"]) == .pass)
-        #expect(try outcome(signing: ["x-tenant": "7"]) == .pass)
-        #expect(try outcome(signing: [:]) == .pass)
+        try expectEqual(outcome(signing: ["idempotency-key": "8e03978e", "x-tenant": "7"]), .pass)
+        try expectEqual(outcome(signing: ["idempotency-key": "", "x-tenant": "7"]), .pass)
+        try expectEqual(outcome(signing: ["x-tenant": "7"]), .pass)
+        try expectEqual(outcome(signing: [:]), .pass)
     }
 
     @Test(arguments: ["7", " 7", "7 ", "\t 7 \t", "   7"])
     func `white space around a signed value is not signed`(sent: String) throws {
-        #expect(try outcome(signing: ["x-tenant": "7"]) { $0.set("x-tenant", sent) } == .pass)
+        try expectEqual(outcome(signing: ["x-tenant": "7"]) { $0.set("x-tenant", sent) }, .pass)
         let inside = try outcome(signing: ["x-tenant": "7  8"]) { $0.set("x-tenant", "7 8") }
-        #expect(inside == .refuse(.signatureMismatch))
+        expectEqual(inside, .refuse(.signatureMismatch))
         let empty = try outcome(signing: ["x-tenant": ""]) { $0.set("x-tenant", " \t") }
-        #expect(empty == .pass)
+        expectEqual(empty, .pass)
     }
 
     @Test func `a signed field can't be changed, added, taken away or emptied`() throws {
         let both = ["idempotency-key": "8e03978e", "x-tenant": "7"]
         let mismatch = Verdict.Outcome.refuse(.signatureMismatch)
-        #expect(try outcome(signing: both) { $0.set("x-tenant", "8") } == mismatch)
-        #expect(try outcome(signing: both) { $0.remove("x-tenant") } == mismatch)
-        #expect(try outcome(signing: both) { $0.set("x-tenant", "") } == mismatch)
-        #expect(try outcome(signing: ["x-tenant": ""]) { $0.remove("x-tenant") } == mismatch)
-        #expect(try outcome(signing: [:]) { $0.set("x-tenant", "") } == mismatch)
+        try expectEqual(outcome(signing: both) { $0.set("x-tenant", "8") }, mismatch)
+        try expectEqual(outcome(signing: both) { $0.remove("x-tenant") }, mismatch)
+        try expectEqual(outcome(signing: both) { $0.set("x-tenant", "") }, mismatch)
+        try expectEqual(outcome(signing: ["x-tenant": ""]) { $0.remove("x-tenant") }, mismatch)
+        try expectEqual(outcome(signing: [:]) { $0.set("x-tenant", "") }, mismatch)
     }
 
     @Test func `a signed field comes in one line, and the case of its name is of no account`()
@@ -174,16 +175,16 @@ import Verification
             $0.remove("x-tenant")
             $0.fields.append(("x-TENANT", "7, 8"))
         }
-        #expect(spelled == .pass)
+        expectEqual(spelled, .pass)
         let split = try outcome(signing: fields) {
             $0.remove("x-tenant")
             $0.fields.append(("X-Tenant", "7"))
             $0.fields.append(("x-TENANT", "8"))
         }
-        #expect(split == .refuse(.signedFieldRepeated))
+        expectEqual(split, .refuse(.signedFieldRepeated))
         for value in ["7, 8", ""] {
             let doubled = try outcome(signing: fields) { $0.fields.append(("X-Tenant", value)) }
-            #expect(doubled == .refuse(.signedFieldRepeated))
+            expectEqual(doubled, .refuse(.signedFieldRepeated))
         }
     }
 
@@ -202,15 +203,15 @@ import Verification
             $0.target = "/elsewhere"
             $0.remove("Content-Digest")
         }
-        #expect(elsewhere.outcome == .pass)
+        expectEqual(elsewhere.outcome, .pass)
         #expect(elsewhere.pending != .nothing)
         let changed = try trial.send(try trial.request(), by: &key, rule) {
             $0.content[0] ^= 1
             $0.remove("Content-Digest")
         }
-        #expect(changed.outcome == .refuse(.signatureMismatch))
+        expectEqual(changed.outcome, .refuse(.signatureMismatch))
         let empty = try trial.send(try trial.request(content: ""), by: &key, rule)
-        #expect(empty.outcome == .pass)
+        expectEqual(empty.outcome, .pass)
     }
 
     @Test func `in the challenge form the challenge's bytes are signed and nothing else`() throws {
@@ -225,13 +226,13 @@ import Verification
             $0.content = [1, 2, 3]
             $0.set("Content-Digest", "no digest at all")
         }
-        #expect(elsewhere.outcome == .pass)
+        expectEqual(elsewhere.outcome, .pass)
         #expect(elsewhere.pending != .nothing)
         let other = try trial.challenge()
         let changed = try trial.send(try trial.request(), by: &key, rule) {
             $0.set("App-Attest-Challenge", other)
         }
-        #expect(changed.outcome == .refuse(.signatureMismatch))
+        expectEqual(changed.outcome, .refuse(.signatureMismatch))
     }
 
     @Test func `only where the line form signs a required challenge nobody waits for the disk`()

@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import HTTPWire
 import KeyStore
 import Rules
@@ -56,10 +57,10 @@ struct TokenCourseTests {
     ) -> Verdict {
         var verdict = verdict
         for (proof, finding) in answers {
-            #expect(verdict.nextQuery(rule) == .token(proof))
+            expectEqual(verdict.nextQuery(rule), .token(proof))
             verdict.settle(.token(proof, finding), rule)
         }
-        #expect(verdict.nextQuery(rule) == nil)
+        expectEqual(verdict.nextQuery(rule), nil)
         return verdict
     }
 
@@ -69,12 +70,12 @@ struct TokenCourseTests {
 
     @Test func `a rule that names no token asks for none`() {
         let rule = Self.rule { _ in }
-        #expect(Verdict(.refuse(.assertionMissing)).nextQuery(rule) == nil)
-        #expect(Self.passed.nextQuery(rule) == nil)
+        expectEqual(Verdict(.refuse(.assertionMissing)).nextQuery(rule), nil)
+        expectEqual(Self.passed.nextQuery(rule), nil)
     }
 
     @Test func `a request that has proved itself needs no token in its place`() {
-        #expect(Self.passed.nextQuery(Self.accepting(Self.check)) == nil)
+        expectEqual(Self.passed.nextQuery(Self.accepting(Self.check)), nil)
     }
 
     @Test func `tokens are tried in their order until one is good`() {
@@ -86,7 +87,7 @@ struct TokenCourseTests {
             (Self.human, .good)
         )
         #expect(verdict.outcome == .pass && verdict.proof == .token(Self.human))
-        #expect(verdict.tokens.instead == nil)
+        expectEqual(verdict.tokens.instead, nil)
     }
 
     @Test func `a token in the place of a bad signature proves no key`() {
@@ -97,7 +98,7 @@ struct TokenCourseTests {
         let verdict = Self.settled(bad, rule, (Self.check, .good))
         #expect(verdict.outcome == .pass && verdict.keyID == nil && verdict.environment == nil)
         #expect(verdict.signer == nil && verdict.appID.isEmpty && verdict.level == .claimed)
-        #expect(verdict.tokens.instead == .signatureMismatch)
+        expectEqual(verdict.tokens.instead, .signatureMismatch)
     }
 
     @Test(arguments: [
@@ -115,7 +116,7 @@ struct TokenCourseTests {
             rule,
             (Self.check, finding)
         )
-        #expect(verdict.outcome == .refuse(refusal))
+        expectEqual(verdict.outcome, .refuse(refusal))
     }
 
     @Test func `a signature that is no good stays the reason`() {
@@ -123,7 +124,7 @@ struct TokenCourseTests {
         for finding in [TokenFinding.missing, .invalid, .spent, .unavailable] {
             let bad = Verdict(.refuse(.counterReplayed), proof: .assertion)
             let verdict = Self.settled(bad, rule, (Self.check, finding))
-            #expect(verdict.outcome == .refuse(.counterReplayed))
+            expectEqual(verdict.outcome, .refuse(.counterReplayed))
         }
     }
 
@@ -131,7 +132,7 @@ struct TokenCourseTests {
         Refusal.preflight, .addressThrottled, .contentTooLarge, .heldFull, .keyHeld, .spillFailed,
     ])
     func `no token makes good what is no fault of the proof`(_ refusal: Refusal) {
-        #expect(Verdict(.refuse(refusal)).nextQuery(Self.accepting(Self.check)) == nil)
+        expectEqual(Verdict(.refuse(refusal)).nextQuery(Self.accepting(Self.check)), nil)
     }
 
     @Test func `a token that can't be checked is as on_error says`() {
@@ -143,7 +144,7 @@ struct TokenCourseTests {
         let forwarded = Self.settled(missing, rule, (Self.lenient, .unavailable))
         #expect(forwarded.outcome == .failure(.proof) && Self.isForwarded(forwarded, rule))
         let none = Self.settled(missing, rule, (Self.lenient, .missing))
-        #expect(none.outcome == .refuse(.assertionMissing))
+        expectEqual(none.outcome, .refuse(.assertionMissing))
     }
 
     @Test func `what a rule asks for beside is asked after the proof, and all of it`() {
@@ -151,8 +152,8 @@ struct TokenCourseTests {
         let good = Self.settled(Self.passed, rule, (Self.check, .good), (Self.human, .good))
         #expect(good.outcome == .pass && good.takenProofs == "assertion, check, human")
         let refused = Self.settled(Self.passed, rule, (Self.check, .missing))
-        #expect(refused.outcome == .refuse(.proofMissing))
-        #expect(Verdict(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+        expectEqual(refused.outcome, .refuse(.proofMissing))
+        expectEqual(Verdict(.refuse(.assertionMissing)).nextQuery(rule), nil)
     }
 
     @Test func `one that forwards on errors does not free from the next`() {
@@ -163,7 +164,7 @@ struct TokenCourseTests {
             (Self.lenient, .unavailable),
             (Self.check, .missing)
         )
-        #expect(refused.outcome == .refuse(.proofMissing))
+        expectEqual(refused.outcome, .refuse(.proofMissing))
         let forwarded = Self.settled(
             Self.passed,
             rule,
@@ -201,7 +202,7 @@ struct TokenCourseTests {
         }
         var verdict = Self.passed
         for answer in [QueryAnswer.token(Self.check, .unavailable), .device(.unavailable)] {
-            #expect(verdict.nextQuery(rule) == answer.query)
+            expectEqual(verdict.nextQuery(rule), answer.query)
             verdict.settle(answer, rule)
         }
         #expect(verdict.outcome == .failure(.proof) && !Self.isForwarded(verdict, rule))
@@ -225,7 +226,7 @@ struct TokenCourseTests {
                 (Self.lenient, finding),
                 (Self.check, .missing)
             )
-            #expect(verdict.outcome == .refuse(.proofMissing))
+            expectEqual(verdict.outcome, .refuse(.proofMissing))
         }
     }
 
@@ -235,8 +236,8 @@ struct TokenCourseTests {
         let good = Self.settled(unable, rule, (Self.human, .good))
         #expect(good.outcome == .pass && good.proof == .token(Self.human))
         let missing = Self.settled(unable, rule, (Self.human, .missing))
-        #expect(missing.outcome == .refuse(.proofMissing))
-        #expect(Verdict(.refuse(.assertionMissing)).nextQuery(rule) == nil)
+        expectEqual(missing.outcome, .refuse(.proofMissing))
+        expectEqual(Verdict(.refuse(.assertionMissing)).nextQuery(rule), nil)
     }
 
     // MARK: Play Integrity
@@ -275,7 +276,7 @@ struct TokenCourseTests {
 
     @Test func `only a phone with Android that has signed is asked for an integrity token`() {
         let rule = Self.asking(Self.play, .refuse, also: [Self.human])
-        #expect(Self.passed.nextQuery(rule) == .token(Self.human))
+        expectEqual(Self.passed.nextQuery(rule), .token(Self.human))
         let iPhone = Self.settled(Self.passed, rule, (Self.human, .good))
         #expect(iPhone.outcome == .pass && iPhone.tokens.integrity == nil)
         let phone = Self.settled(Self.ofPhone, rule, (Self.human, .good), (Self.play, Self.good))
@@ -284,7 +285,7 @@ struct TokenCourseTests {
         #expect(Self.settled(Self.ofPhone, rule, (Self.human, .missing)).tokens.integrity == nil)
         let failed = Self.settled(Self.ofPhone, rule, (Self.human, .unavailable))
         #expect(failed.tokens.integrity == nil && failed.outcome == .failure(.proof))
-        #expect(Verdict(.refuse(.signatureMismatch)).nextQuery(rule) == nil)
+        expectEqual(Verdict(.refuse(.signatureMismatch)).nextQuery(rule), nil)
     }
 
     private static let findings: [TokenFinding] = [
@@ -297,10 +298,11 @@ struct TokenCourseTests {
         for finding in Self.findings {
             let verdict = Self.settled(Self.ofPhone, rule, (Self.play, finding))
             #expect(verdict.outcome == .pass && verdict.takenProofs == "assertion")
-            #expect(verdict.tokens.integrity?.isMet == false)
+            expectEqual(verdict.tokens.integrity?.isMet, false)
         }
-        #expect(
-            Self.settled(Self.ofPhone, rule, (Self.play, Self.good)).tokens.integrity?.isMet == true
+        expectEqual(
+            Self.settled(Self.ofPhone, rule, (Self.play, Self.good)).tokens.integrity?.isMet,
+            true
         )
     }
 
@@ -312,8 +314,8 @@ struct TokenCourseTests {
                 #expect(verdict.refusal != nil && !Self.isForwarded(verdict, rule), "\(finding)")
             }
             let failed = Self.settled(Self.ofPhone, rule, (proof, .unavailable))
-            #expect(failed.outcome == .failure(.proof))
-            #expect(Self.isForwarded(failed, rule) == (proof == Self.patient))
+            expectEqual(failed.outcome, .failure(.proof))
+            expectEqual(Self.isForwarded(failed, rule), proof == Self.patient)
         }
     }
 }

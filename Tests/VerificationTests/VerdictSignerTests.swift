@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import Foundation
 import Rules
 import Signatures
@@ -68,22 +69,22 @@ import Testing
         let x = try #require((web["x"] as? String).flatMap { Base64.decode($0) })
         let y = try #require((web["y"] as? String).flatMap { Base64.decode($0) })
         let point: [UInt8] = [4] + x + y
-        #expect(point == key.publicKey.x963)
+        expectEqual(point, key.publicKey.x963)
 
         #expect(claims["aud"] as? String == "orders")
         #expect(claims["iat"] as? Int64 == Self.now)
         #expect(claims["exp"] as? Int64 == Self.now + 30)
         #expect(claims["eat_profile"] as? String == "tag:ietf.org,2026:rats/ear#04")
         let status = (claims["submods"] as? [String: [String: String]])?["request"]?["ear_status"]
-        #expect(status == "affirming")
+        expectEqual(status, "affirming")
         let own = try #require(claims["portcullis"] as? [String: String])
-        #expect(own["verdict"] == "pass")
-        #expect(own["rule"] == "place-order")
-        #expect(own["method"] == "POST")
-        #expect(own["target"] == "/v1/orders?dry=1\"")
-        #expect(own["content"] == "sha-256=:\(Base64.text(Self.request().content?.array ?? [])):")
-        #expect(own["app_id"] == verdict.appID)
-        #expect(own["proof"] == "assertion")
+        expectEqual(own["verdict"], "pass")
+        expectEqual(own["rule"], "place-order")
+        expectEqual(own["method"], "POST")
+        expectEqual(own["target"], "/v1/orders?dry=1\"")
+        expectEqual(own["content"], "sha-256=:\(Base64.text(Self.request().content?.array ?? [])):")
+        expectEqual(own["app_id"], verdict.appID)
+        expectEqual(own["proof"], "assertion")
     }
 
     @Test func `a secret signs with HS256, and nothing of it is shown`() throws {
@@ -94,7 +95,7 @@ import Testing
         let isValid = HMACSHA256.Key(secret.span).isValid(code.span, for: signed.span)
         #expect(isValid)
         #expect(header as? [String: String] == ["alg": "HS256", "typ": "JWT"])
-        #expect(signer.keySet == nil)
+        expectEqual(signer.keySet, nil)
     }
 
     /// What an origin sees of a request that a rule observes.
@@ -116,11 +117,11 @@ import Testing
             let verdict = Verdict(outcome, keyID: key, proof: .assertion)
             let (_, claims, _, _) = try Self.parts(signer.token(verdict, request, at: Self.now))
             let submods = claims["submods"] as? [String: [String: String]]
-            #expect(submods?["request"]?["ear_status"] == status)
+            expectEqual(submods?["request"]?["ear_status"], status)
             let own = try #require(claims["portcullis"] as? [String: String])
-            #expect(own["reason"] == outcome.reason)
-            #expect(own["key_id"] == nil)
-            #expect(own["content"] == nil)
+            expectEqual(own["reason"], outcome.reason)
+            expectEqual(own["key_id"], nil)
+            expectEqual(own["content"], nil)
         }
     }
 }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Foundation
 import KeyAttestation
 import Signatures
@@ -50,8 +51,8 @@ extension AndroidVector {
         _ vector: AndroidVector
     ) throws {
         let report = try AndroidTrial.Options(vector).report(on: vector.pem)
-        #expect((report.status == .accepted) == vector.mayEnrol)
-        #expect(report.json["reason"] == vector.refusal.map { .string($0) })
+        expectEqual((report.status == .accepted), vector.mayEnrol)
+        expectEqual(report.json["reason"], vector.refusal.map { .string($0) })
         let line = Data(report.json.line.utf8)
         let found = try #require(
             try JSONSerialization.jsonObject(with: line) as? [String: Any]
@@ -66,7 +67,7 @@ extension AndroidVector {
             #expect(found[name] == nil || found[name] is NSNull, "\(name)")
         }
         if vector.mayEnrol {
-            #expect(report.json["public_key"] == report.json["key"]?["public_key_x963_b64"])
+            expectEqual(report.json["public_key"], report.json["key"]?["public_key_x963_b64"])
         }
     }
 
@@ -90,7 +91,7 @@ extension AndroidVector {
             [StatusRow].self,
             from: Data(try Self.file("status/expected.json"))
         )
-        #expect(Set(rows.map(\.file)).count == 24)
+        expectEqual(Set(rows.map(\.file)).count, 24)
         for row in rows {
             let vector = try #require(Self.all.first { $0.id == row.chain })
             var options = AndroidTrial.Options(vector)
@@ -103,11 +104,11 @@ extension AndroidVector {
             }
             let comment: Comment = "\(row.file) \(row.chain)"
             switch row.expect {
-            case "accept": #expect(report?.status == .accepted, comment)
+            case "accept": expectEqual(report?.status, .accepted, comment)
             case "refuse":
-                #expect(report?.json["reason"] == row.reason.map { .string($0) }, comment)
+                expectEqual(report?.json["reason"], row.reason.map { .string($0) }, comment)
             case "not-accept": #expect(report?.status != .accepted, comment)
-            default: #expect(row.expect == "either", comment)
+            default: expectEqual(row.expect, "either", comment)
             }
         }
     }
@@ -128,9 +129,9 @@ extension AndroidVector {
                     $0.root = pem
                 }
                 if reason == .string("malformed") { continue }
-                if isOther { #expect(reason == .string("root-unknown"), "\(vector.id) \(file)") }
+                if isOther { expectEqual(reason, .string("root-unknown"), "\(vector.id) \(file)") }
                 if reason != .string("root-unknown") { trusted += 1 }
-                if !isOther, root != "software" { #expect(reason == report.json["reason"]) }
+                if !isOther, root != "software" { expectEqual(reason, report.json["reason"]) }
             }
             #expect(trusted > 0, "\(file)")
         }
@@ -142,13 +143,13 @@ extension AndroidVector {
         func reason(_ policy: String) throws -> JSONValue? {
             try options.reason(on: vector.pem) { $0.policy = policy }
         }
-        #expect(try reason("{}") == nil)
-        #expect(try reason(#"{"min_os_patch_level": 201701, "provisioning": "any"}"#) == nil)
-        #expect(try reason(#"{"min_os_patch_level": 203001}"#) == .string("os-patch-level"))
-        #expect(try reason(#"{"origins": ["imported"]}"#) == .string("origin"))
-        #expect(try reason(#"{"boot_states": ["self-signed"]}"#) == .string("boot-state"))
-        #expect(try reason(#"{"security_levels": ["SOFTWARE"]}"#) == .string("security-level"))
-        #expect(try reason(#"{"provisioning": ["unknown"]}"#) == .string("provisioning"))
+        try expectEqual(reason("{}"), nil)
+        try expectEqual(reason(#"{"min_os_patch_level": 201701, "provisioning": "any"}"#), nil)
+        try expectEqual(reason(#"{"min_os_patch_level": 203001}"#), .string("os-patch-level"))
+        try expectEqual(reason(#"{"origins": ["imported"]}"#), .string("origin"))
+        try expectEqual(reason(#"{"boot_states": ["self-signed"]}"#), .string("boot-state"))
+        try expectEqual(reason(#"{"security_levels": ["SOFTWARE"]}"#), .string("security-level"))
+        try expectEqual(reason(#"{"provisioning": ["unknown"]}"#), .string("provisioning"))
     }
 
     @Test(arguments: all.filter { $0.refusal == "boot-state" })
@@ -168,10 +169,10 @@ extension AndroidVector {
     func `a signature is the attested key's over the message`(_ vector: AndroidVector) throws {
         let options = AndroidTrial.Options(vector)
         let mismatch = JSONValue.string("signature-mismatch")
-        #expect(try options.reason(on: vector.pem) == nil)
-        #expect(try options.reason(on: vector.pem) { $0.message = "AAAA" } == mismatch)
-        #expect(try options.reason(on: vector.pem) { $0.message = "" } == mismatch)
-        #expect(try options.reason(on: vector.pem) { $0.signature = "AAAA" } == mismatch)
+        try expectEqual(options.reason(on: vector.pem), nil)
+        try expectEqual(options.reason(on: vector.pem) { $0.message = "AAAA" }, mismatch)
+        try expectEqual(options.reason(on: vector.pem) { $0.message = "" }, mismatch)
+        try expectEqual(options.reason(on: vector.pem) { $0.signature = "AAAA" }, mismatch)
         #expect(throws: UsageError.self) {
             try options.reason(on: vector.pem) { $0.signature = nil }
         }
@@ -203,7 +204,7 @@ extension AndroidVector {
         options.app = "com.example.shop"
         options.signers = [String(repeating: "0a:", count: 31) + "0A"]
         options.at = "now"
-        #expect(try options.reason(on: []) == .string("malformed"))
+        try expectEqual(options.reason(on: []), .string("malformed"))
         change(&options)
         #expect(throws: UsageError.self) { try options.report(on: []) }
     }

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import SoftwareAuthenticator
 import TestSupport
 import Testing
@@ -26,14 +27,14 @@ extension AssertionTrial.Options: TrialOptions {
     func `a genuine assertion is accepted with its facts`(_ vector: AssertionVector) throws {
         var options = AssertionTrial.Options(vector)
         let report = try options.report(on: bytes(vector.assertionB64))
-        #expect(report.status == .accepted)
-        #expect(report.json["counter"] == .number(Int64(vector.counter)))
-        #expect(report.json["key_id"] == .string(vector.keyId))
-        #expect(report.json["app_id"] == .string(vector.appId))
-        #expect(report.json["diagnosis"] == nil)
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["counter"], .number(Int64(vector.counter)))
+        expectEqual(report.json["key_id"], .string(vector.keyId))
+        expectEqual(report.json["app_id"], .string(vector.appId))
+        expectEqual(report.json["diagnosis"], nil)
         options.clientDataHash = nil
         options.clientData = Base64.decode(vector.clientDataB64)
-        #expect(try options.reason(on: bytes(vector.assertionB64)) == nil)
+        try expectEqual(options.reason(on: bytes(vector.assertionB64)), nil)
     }
 
     @Test(arguments: SharedVectors.assertions)
@@ -42,29 +43,29 @@ extension AssertionTrial.Options: TrialOptions {
     ) throws {
         let options = AssertionTrial.Options(vector)
         let object = try bytes(vector.assertionB64)
-        #expect(
-            try options.reason(on: object) { $0.previousCounter = vector.counter }
-                == .string("counter-replayed")
+        try expectEqual(
+            options.reason(on: object) { $0.previousCounter = vector.counter },
+            .string("counter-replayed")
         )
-        #expect(
-            try options.reason(on: object) { $0.previousCounter = .max }
-                == .string("counter-replayed")
+        try expectEqual(
+            options.reason(on: object) { $0.previousCounter = .max },
+            .string("counter-replayed")
         )
-        #expect(
-            try options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] }
-                == .string("app-mismatch")
+        try expectEqual(
+            options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] },
+            .string("app-mismatch")
         )
         let other = P256PrivateKey().publicKey
-        #expect(
-            try options.reason(on: object) { $0.publicKey = Base64.text(other.x963) }
-                == .string("signature-mismatch")
+        try expectEqual(
+            options.reason(on: object) { $0.publicKey = Base64.text(other.x963) },
+            .string("signature-mismatch")
         )
-        #expect(
-            try options.reason(on: object) { $0.clientDataHash = Base64.text([1]) }
-                == .string("signature-mismatch")
+        try expectEqual(
+            options.reason(on: object) { $0.clientDataHash = Base64.text([1]) },
+            .string("signature-mismatch")
         )
-        #expect(try options.reason(on: object + [0]) == .string("assertion-malformed"))
-        #expect(try options.reason(on: []) == .string("assertion-malformed"))
+        try expectEqual(options.reason(on: object + [0]), .string("assertion-malformed"))
+        try expectEqual(options.reason(on: []), .string("assertion-malformed"))
         for index in object.indices {
             var altered = object
             altered[index] ^= 1
@@ -77,7 +78,7 @@ extension AssertionTrial.Options: TrialOptions {
         let object = key.assertion(clientDataHash: Self.hash)
         options.appIDs.insert("ABCDE12345.com.example.other", at: 0)
         let report = try options.report(on: object)
-        #expect(report.json["app_id"] == .string("ABCDE12345.com.example.shop"))
+        expectEqual(report.json["app_id"], .string("ABCDE12345.com.example.shop"))
         #expect(try options.reason(on: object) { $0.appIDs.removeLast() } != nil)
     }
 
@@ -87,7 +88,7 @@ extension AssertionTrial.Options: TrialOptions {
         _ = key.assertion(clientDataHash: Self.hash)
         options.previousCounter = 1
         let object = key.assertion(clientDataHash: Self.hash, damage: damage)
-        #expect(try options.reason(on: object) == .text(damage.refusal?.rawValue).ifString)
+        try expectEqual(options.reason(on: object), .text(damage.refusal?.rawValue).ifString)
     }
 
     @Test func `the diagnosis names the mistake and leaves the verdict alone`() throws {
@@ -101,9 +102,7 @@ extension AssertionTrial.Options: TrialOptions {
             return (report.status, report.json["diagnosis"])
         }
         let compacted = key.assertion(clientData: Array("{\"a\":1}".utf8))
-        #expect(
-            try report(compacted) == (.refused, .array([.string("json-white-space-removed")]))
-        )
+        #expect(try report(compacted) == (.refused, .array([.string("json-white-space-removed")])))
         let raw = key.assertion(clientDataHash: data)
         #expect(try report(raw) == (.refused, .array([.string("not-hashed")])))
         let other = key.assertion(clientData: [1, 2, 3])
@@ -152,7 +151,7 @@ extension AssertionTrial.Options: TrialOptions {
         _ = try AssertionTrial(options)
         misuse.change(&options)
         let error = #expect(throws: UsageError.self) { try AssertionTrial(options) }
-        #expect(error?.place == misuse.place)
+        expectEqual(error?.place, misuse.place)
     }
 
     private static let hash = [UInt8](repeating: 9, count: 32)

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import SoftwareAuthenticator
 import TestSupport
 import Testing
@@ -30,17 +31,17 @@ let now = UnixTime(seconds: 1_800_000_000)
     func `a genuine attestation is accepted with its facts`(_ vector: AttestationVector) throws {
         let object = try bytes(vector.attestationB64)
         let report = try AttestationTrial.Options(vector).report(on: object)
-        #expect(report.status == .accepted)
-        #expect(report.json["verdict"] == .string("accept"))
-        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
-        #expect(report.json["key_id"] == .string(vector.keyId))
-        #expect(report.json["app_id"] == .string(vector.appId))
-        #expect(report.json["environment"] == .string(vector.environment))
-        #expect(report.json["counter"] == .number(0))
-        #expect(report.json["os_version"] == .text(vector.osVersion))
-        #expect(report.json["platform"] == .text(vector.platform))
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["verdict"], .string("accept"))
+        expectEqual(report.json["public_key"], .string(vector.publicKeyX963B64))
+        expectEqual(report.json["key_id"], .string(vector.keyId))
+        expectEqual(report.json["app_id"], .string(vector.appId))
+        expectEqual(report.json["environment"], .string(vector.environment))
+        expectEqual(report.json["counter"], .number(0))
+        expectEqual(report.json["os_version"], .text(vector.osVersion))
+        expectEqual(report.json["platform"], .text(vector.platform))
         let receipt = vector.checked.receipt.chainToAppleRootCaG3 ? "accept" : "refuse"
-        #expect(report.json["receipt"]?["verdict"] == .string(receipt))
+        expectEqual(report.json["receipt"]?["verdict"], .string(receipt))
         #expect(!report.json.line.contains("\n"))
     }
 
@@ -51,34 +52,33 @@ let now = UnixTime(seconds: 1_800_000_000)
         let options = AttestationTrial.Options(vector)
         let object = try bytes(vector.attestationB64)
         let end = try #require(UnixTime(iso8601: vector.leafNotAfter))
-        #expect(try options.reason(on: object) { $0.at = vector.leafNotAfter } == nil)
+        try expectEqual(options.reason(on: object) { $0.at = vector.leafNotAfter }, nil)
         for text in [
             end.advanced(bySeconds: 1).iso8601,
             String(end.advanced(bySeconds: 1).iso8601.dropLast()) + "+00:00",
         ] {
-            #expect(
-                try options.reason(on: object) { $0.at = text } == .string("certificate-expired")
+            try expectEqual(
+                options.reason(on: object) { $0.at = text },
+                .string("certificate-expired")
             )
         }
-        #expect(
-            try options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] }
-                == .string("app-mismatch")
+        try expectEqual(
+            options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] },
+            .string("app-mismatch")
         )
         let other = vector.environment == "production" ? "development" : "production"
-        #expect(
-            try options.reason(on: object) { $0.environments = [other] }
-                == .string("environment-mismatch")
+        try expectEqual(
+            options.reason(on: object) { $0.environments = [other] },
+            .string("environment-mismatch")
         )
         let zeros = Base64.text([UInt8](repeating: 0, count: 32))
-        #expect(
-            try options.reason(on: object) { $0.keyID = zeros } == .string("key-id-mismatch")
+        try expectEqual(options.reason(on: object) { $0.keyID = zeros }, .string("key-id-mismatch"))
+        try expectEqual(
+            options.reason(on: object) { $0.clientDataHash = zeros },
+            .string("nonce-mismatch")
         )
-        #expect(
-            try options.reason(on: object) { $0.clientDataHash = zeros }
-                == .string("nonce-mismatch")
-        )
-        #expect(try options.reason(on: object + [0]) == .string("attestation-malformed"))
-        #expect(try options.reason(on: object.dropLast()) == .string("attestation-malformed"))
+        try expectEqual(options.reason(on: object + [0]), .string("attestation-malformed"))
+        try expectEqual(options.reason(on: object.dropLast()), .string("attestation-malformed"))
         var altered = object
         altered[altered.count - 1] ^= 1
         #expect(try options.reason(on: altered) != nil)
@@ -93,7 +93,7 @@ let now = UnixTime(seconds: 1_800_000_000)
             $0.appIDs.insert("ABCDE12345.com.example.shop", at: 0)
             $0.environments = ["production", "development"]
         }
-        #expect(reason == nil)
+        expectEqual(reason, nil)
     }
 
     @Test(arguments: SharedVectors.attestations)
@@ -106,8 +106,8 @@ let now = UnixTime(seconds: 1_800_000_000)
         let report = try options.report(on: bytes(vector.attestationB64))
         let expected: [JSONValue] =
             vector.clientDataHashFormedAs == "raw" ? [.string("not-hashed")] : []
-        #expect(report.json["diagnosis"] == .array(expected))
-        #expect(report.status == .accepted)
+        expectEqual(report.json["diagnosis"], .array(expected))
+        expectEqual(report.status, .accepted)
     }
 
     @Test(arguments: AttestationDamage.allCases)
@@ -130,13 +130,13 @@ let now = UnixTime(seconds: 1_800_000_000)
         options.clientDataHash = Base64.text(hash)
         options.at = "now"
         let object = key.attestation(clientDataHash: hash, at: now)
-        #expect(try options.reason(on: object) == .string("certificate-untrusted"))
+        try expectEqual(options.reason(on: object), .string("certificate-untrusted"))
         options.root = Array(authority.rootPEM.utf8)
         let report = try options.report(on: object)
-        #expect(report.status == .accepted)
-        #expect(report.json["receipt"]?["verdict"] == .string("accept"))
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["receipt"]?["verdict"], .string("accept"))
         let damaged = key.attestation(clientDataHash: hash, at: now, damage: damage)
-        #expect(try options.reason(on: damaged) == .string(damage.refusal.rawValue))
+        try expectEqual(options.reason(on: damaged), .string(damage.refusal.rawValue))
     }
 
     /// An option and what is done to it.
@@ -179,8 +179,8 @@ let now = UnixTime(seconds: 1_800_000_000)
         _ = try AttestationTrial(options, now: now)
         misuse.change(&options)
         let error = #expect(throws: UsageError.self) { try AttestationTrial(options, now: now) }
-        #expect(error?.place == misuse.place)
-        #expect(error?.message.hasPrefix(misuse.place + ": ") == true)
+        expectEqual(error?.place, misuse.place)
+        expectEqual(error?.message.hasPrefix(misuse.place + ": "), true)
     }
 
     @Test(arguments: [
@@ -191,6 +191,6 @@ let now = UnixTime(seconds: 1_800_000_000)
     func `times are those of RFC 3339`(_ text: String, _ seconds: Int64) throws {
         let base = try #require(UnixTime(iso8601: "2026-04-20T10:00:00Z"))
         let time = try OptionText("--at", text).time(now: now)
-        #expect(time.seconds == base.seconds + seconds)
+        expectEqual(time.seconds, base.seconds + seconds)
     }
 }

@@ -1,5 +1,6 @@
 import AppAttest
 import Encodings
+import Expectations
 import TestSupport
 import Testing
 import Tokens
@@ -10,15 +11,15 @@ import Tokens
     @Test(arguments: SharedVectors.attestations)
     func `an attestation is shown without being judged`(_ vector: AttestationVector) throws {
         let report = ObjectDescription.attestation(try bytes(vector.attestationB64))
-        #expect(report.status == .accepted)
-        #expect(report.json["verdict"] == nil)
-        #expect(report.json["key_id"] == .string(vector.keyId))
-        #expect(report.json["environment"] == .string(vector.environment))
-        #expect(report.json["device"]?["os_version"] == .text(vector.osVersion))
-        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
-        #expect(report.json["receipt"]?["type"] == .string("ATTEST"))
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["verdict"], nil)
+        expectEqual(report.json["key_id"], .string(vector.keyId))
+        expectEqual(report.json["environment"], .string(vector.environment))
+        expectEqual(report.json["device"]?["os_version"], .text(vector.osVersion))
+        expectEqual(report.json["public_key"], .string(vector.publicKeyX963B64))
+        expectEqual(report.json["receipt"]?["type"], .string("ATTEST"))
         if case .string(let nonce)? = report.json["nonce"] {
-            #expect(nonce.count == 64)
+            expectEqual(nonce.count, 64)
         } else {
             Issue.record("no nonce")
         }
@@ -27,10 +28,10 @@ import Tokens
     @Test(arguments: SharedVectors.assertions)
     func `an assertion is shown without being judged`(_ vector: AssertionVector) throws {
         let report = ObjectDescription.assertion(try bytes(vector.assertionB64))
-        #expect(report.status == .accepted)
-        #expect(report.json["counter"] == .number(Int64(vector.counter)))
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["counter"], .number(Int64(vector.counter)))
         let hash = AppIDHash(appID: vector.appId)
-        #expect(report.json["app_id_hash"] == .string(Hex.text(hash.bytes)))
+        expectEqual(report.json["app_id_hash"], .string(Hex.text(hash.bytes)))
         guard case .string(let data)? = report.json["authenticator_data"] else {
             Issue.record("no authenticator data")
             return
@@ -41,11 +42,11 @@ import Tokens
     @Test(arguments: SharedVectors.receipts)
     func `a receipt is shown without being judged`(_ vector: ReceiptVector) throws {
         let report = ObjectDescription.receipt(try bytes(vector.receiptB64))
-        #expect(report.status == .accepted)
-        #expect(report.json["creation_time"] == .string(vector.creationTime))
-        #expect(report.json["not_before"] == .text(vector.notBefore))
-        #expect(report.json["expiration_time"] == .string(vector.expiration))
-        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["creation_time"], .string(vector.creationTime))
+        expectEqual(report.json["not_before"], .text(vector.notBefore))
+        expectEqual(report.json["expiration_time"], .string(vector.expiration))
+        expectEqual(report.json["public_key"], .string(vector.publicKeyX963B64))
     }
 
     @Test func `what is no such object is said to be malformed`() {
@@ -56,8 +57,8 @@ import Tokens
             ("challenge-malformed", ObjectDescription.challenge([0x41])),
         ]
         for (reason, report) in reports {
-            #expect(report.status == .refused)
-            #expect(report.json["reason"] == .string(reason))
+            expectEqual(report.status, .refused)
+            expectEqual(report.json["reason"], .string(reason))
         }
     }
 
@@ -70,12 +71,13 @@ import Tokens
         _ = issuer.issue(.assertion, now: 1_800_000_000)
         let text = issuer.issue(.assertion, now: 1_800_000_000)
         let report = ObjectDescription.challenge(text + [0x0A])
-        #expect(report.status == .accepted)
-        #expect(
-            report.json.line == """
-                {"version": 1, "purpose": "assertion", "epoch": "00000000000000ab", \
-                "serial": 1, "expiry": 1800000300, "expires_at": "2027-01-15T08:05:00Z"}
-                """
+        expectEqual(report.status, .accepted)
+        expectEqual(
+            report.json.line,
+            """
+            {"version": 1, "purpose": "assertion", "epoch": "00000000000000ab", \
+            "serial": 1, "expiry": 1800000300, "expires_at": "2027-01-15T08:05:00Z"}
+            """
         )
     }
 }

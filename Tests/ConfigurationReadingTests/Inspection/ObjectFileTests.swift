@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Foundation
 import Testing
 
@@ -13,13 +14,13 @@ import Testing
         #expect(standard != url)
         let wrapped = Array(standard.prefix(4)) + [0x0D, 0x0A] + standard.dropFirst(4) + [0x0A]
         for text in [standard, url, wrapped, [0x20, 0x09] + url] {
-            #expect(ObjectFile.object(in: text) == Self.object)
+            expectEqual(ObjectFile.object(in: text), Self.object)
         }
     }
 
     @Test func `anything else is the object itself`() {
         for bytes in [Self.object, [], Array("AAA*".utf8), [0xA0], Array("A".utf8)] {
-            #expect(ObjectFile.object(in: bytes) == bytes)
+            expectEqual(ObjectFile.object(in: bytes), bytes)
         }
     }
 
@@ -30,17 +31,17 @@ import Testing
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
         let small = folder.appendingPathComponent("small")
         try Data(Self.object).write(to: small)
-        #expect(try ObjectFile.bytes(small.path) == Self.object)
+        try expectEqual(ObjectFile.bytes(small.path), Self.object)
         let large = folder.appendingPathComponent("large")
         try Data(repeating: 0xA2, count: ObjectFile.bytesMax + 1).write(to: large)
-        #expect(try ObjectFile.bytes(large.path).count == ObjectFile.bytesMax)
+        try expectEqual(ObjectFile.bytes(large.path).count, ObjectFile.bytesMax)
         let missing = folder.appendingPathComponent("missing").path
         let error = #expect(throws: UsageError.self) { try ObjectFile.bytes(missing) }
-        #expect(error?.message.contains(missing) == true)
+        expectEqual(error?.message.contains(missing), true)
         let place = #expect(throws: UsageError.self) {
             try ObjectFile.bytes(folder.path, place: "--root")
         }
-        #expect(place?.place == "--root")
+        expectEqual(place?.place, "--root")
     }
 
     @Test func `a file beside the object is read as a whole, or refused`() throws {
@@ -49,11 +50,11 @@ import Testing
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: file) } }
         let count = ObjectFile.bytesMax + 1
         try Data(repeating: 0x20, count: count).write(to: file)
-        #expect(try ObjectFile.whole(file.path, place: "--client-data").count == count)
+        try expectEqual(ObjectFile.whole(file.path, place: "--client-data").count, count)
         try Data(repeating: 0x20, count: ObjectFile.wholeBytesMax + 1).write(to: file)
         let error = #expect(throws: UsageError.self) {
             try ObjectFile.whole(file.path, place: "--client-data")
         }
-        #expect(error?.message.contains("more than 16 MiB") == true)
+        expectEqual(error?.message.contains("more than 16 MiB"), true)
     }
 }

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import SoftwareAuthenticator
 import TestSupport
 import Testing
@@ -25,16 +26,16 @@ extension ReceiptTrial.Options: TrialOptions {
     @Test(arguments: SharedVectors.receipts)
     func `a genuine receipt is accepted with its facts`(_ vector: ReceiptVector) throws {
         let report = try ReceiptTrial.Options(vector).report(on: bytes(vector.receiptB64))
-        #expect(report.status == .accepted)
-        #expect(report.json["type"] == .string(vector.receiptType))
-        #expect(report.json["app_id"] == .string(vector.appId))
-        #expect(
-            report.json["risk_metric"]
-                == vector.riskMetric.flatMap(Int64.init).map(JSONValue.number)
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["type"], .string(vector.receiptType))
+        expectEqual(report.json["app_id"], .string(vector.appId))
+        expectEqual(
+            report.json["risk_metric"],
+            vector.riskMetric.flatMap(Int64.init).map(JSONValue.number)
         )
-        #expect(report.json["expired"] == .bool(false))
-        #expect(report.json["public_key_compared"] == .bool(true))
-        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
+        expectEqual(report.json["expired"], .bool(false))
+        expectEqual(report.json["public_key_compared"], .bool(true))
+        expectEqual(report.json["public_key"], .string(vector.publicKeyX963B64))
     }
 
     @Test(arguments: SharedVectors.receipts)
@@ -42,8 +43,8 @@ extension ReceiptTrial.Options: TrialOptions {
         var options = ReceiptTrial.Options(vector)
         options.publicKey = nil
         let report = try options.report(on: bytes(vector.receiptB64))
-        #expect(report.json["public_key"] == .string(vector.publicKeyX963B64))
-        #expect(report.json["public_key_compared"] == .bool(false))
+        expectEqual(report.json["public_key"], .string(vector.publicKeyX963B64))
+        expectEqual(report.json["public_key_compared"], .bool(false))
     }
 
     @Test(arguments: SharedVectors.receipts)
@@ -53,10 +54,10 @@ extension ReceiptTrial.Options: TrialOptions {
         let options = ReceiptTrial.Options(vector)
         let object = try bytes(vector.receiptB64)
         let end = try #require(UnixTime(iso8601: vector.expiration))
-        #expect(try options.reason(on: object) { $0.at = vector.expiration } == nil)
-        #expect(
-            try options.reason(on: object) { $0.at = end.advanced(bySeconds: 1).iso8601 }
-                == .string("receipt-expired")
+        try expectEqual(options.reason(on: object) { $0.at = vector.expiration }, nil)
+        try expectEqual(
+            options.reason(on: object) { $0.at = end.advanced(bySeconds: 1).iso8601 },
+            .string("receipt-expired")
         )
         // Years after the signer's certificate has run out.
         let report = try {
@@ -64,8 +65,8 @@ extension ReceiptTrial.Options: TrialOptions {
             timeless.at = nil
             return try timeless.report(on: object)
         }()
-        #expect(report.status == .accepted)
-        #expect(report.json["expired"] == .null)
+        expectEqual(report.status, .accepted)
+        expectEqual(report.json["expired"], .null)
     }
 
     @Test(arguments: SharedVectors.receipts)
@@ -73,13 +74,13 @@ extension ReceiptTrial.Options: TrialOptions {
         var options = ReceiptTrial.Options(vector)
         let created = try #require(UnixTime(iso8601: vector.creationTime))
         options.at = created.advanced(bySeconds: 301).iso8601
-        #expect(try options.reason(on: bytes(vector.receiptB64)) == nil)
+        try expectEqual(options.reason(on: bytes(vector.receiptB64)), nil)
         for (age, reason) in [
             ("5m", "receipt-too-old"), ("300s", "receipt-too-old"), ("6m", nil), ("1h", nil),
             ("1d", nil),
         ] {
             let found = try options.reason(on: bytes(vector.receiptB64)) { $0.maxAge = age }
-            #expect(found == JSONValue.text(reason).ifString)
+            expectEqual(found, JSONValue.text(reason).ifString)
         }
     }
 
@@ -90,20 +91,20 @@ extension ReceiptTrial.Options: TrialOptions {
         let options = ReceiptTrial.Options(vector)
         let object = try bytes(vector.receiptB64)
         let other = P256PrivateKey().publicKey
-        #expect(
-            try options.reason(on: object) { $0.publicKey = Base64.text(other.x963) }
-                == .string("receipt-key-mismatch")
+        try expectEqual(
+            options.reason(on: object) { $0.publicKey = Base64.text(other.x963) },
+            .string("receipt-key-mismatch")
         )
-        #expect(
-            try options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] }
-                == .string("app-mismatch")
+        try expectEqual(
+            options.reason(on: object) { $0.appIDs = ["ABCDE12345.com.example.shop"] },
+            .string("app-mismatch")
         )
         let stranger = SoftwareAuthority(seed: [1], madeAt: now)
-        #expect(
-            try options.reason(on: object) { $0.root = Array(stranger.rootPEM.utf8) }
-                == .string("certificate-untrusted")
+        try expectEqual(
+            options.reason(on: object) { $0.root = Array(stranger.rootPEM.utf8) },
+            .string("certificate-untrusted")
         )
-        #expect(try options.reason(on: object + [0]) == .string("receipt-malformed"))
+        try expectEqual(options.reason(on: object + [0]), .string("receipt-malformed"))
     }
 
     @Test(arguments: SharedVectors.attestations)
@@ -123,9 +124,7 @@ extension ReceiptTrial.Options: TrialOptions {
         options.root = vector.root
         options.maxAge = "5m"
         let isGood = vector.checked.receipt.chainToAppleRootCaG3
-        #expect(
-            try options.reason(on: object) == (isGood ? nil : .string("certificate-untrusted"))
-        )
+        try expectEqual(options.reason(on: object), isGood ? nil : .string("certificate-untrusted"))
     }
 
     @Test(arguments: ReceiptDamage.allCases)
@@ -144,9 +143,9 @@ extension ReceiptTrial.Options: TrialOptions {
         options.maxAge = "5m"
         options.root = Array(authority.rootPEM.utf8)
         let good = key.receipt(.refreshed(riskMetric: 3), clientDataHash: [1], at: now)
-        #expect(try options.reason(on: good) == nil)
+        try expectEqual(options.reason(on: good), nil)
         let object = key.receipt(.attest, clientDataHash: [1], at: now, damage: damage)
-        #expect(try options.reason(on: object) == .string(damage.refusal.rawValue))
+        try expectEqual(options.reason(on: object), .string(damage.refusal.rawValue))
     }
 
     @Test func `a receipt that is said to be renewed is judged as one`() throws {
@@ -162,18 +161,19 @@ extension ReceiptTrial.Options: TrialOptions {
         options.root = Array(authority.rootPEM.utf8)
         let attest = key.receipt(.attest, clientDataHash: [1], at: now)
         let good = key.receipt(.refreshed(riskMetric: 3), clientDataHash: [1], at: now)
-        #expect(try options.reason(on: attest) == nil)
+        try expectEqual(options.reason(on: attest), nil)
         options.isRenewed = true
         options.environment = "development"
         options.newerThan = now.advanced(bySeconds: -60).iso8601
-        #expect(try options.reason(on: good) == nil)
-        #expect(try options.reason(on: attest) == .string("receipt-kind-mismatch"))
-        #expect(
-            try options.reason(on: good) { $0.environment = "production" }
-                == .string("receipt-environment-mismatch")
+        try expectEqual(options.reason(on: good), nil)
+        try expectEqual(options.reason(on: attest), .string("receipt-kind-mismatch"))
+        try expectEqual(
+            options.reason(on: good) { $0.environment = "production" },
+            .string("receipt-environment-mismatch")
         )
-        #expect(
-            try options.reason(on: good) { $0.newerThan = "now" } == .string("receipt-not-newer")
+        try expectEqual(
+            options.reason(on: good) { $0.newerThan = "now" },
+            .string("receipt-not-newer")
         )
         let endless = key.receipt(
             .refreshed(riskMetric: 3),
@@ -181,7 +181,7 @@ extension ReceiptTrial.Options: TrialOptions {
             at: now,
             replacing: [21: String?.none]
         )
-        #expect(try options.reason(on: endless) == .string("receipt-period-implausible"))
+        try expectEqual(options.reason(on: endless), .string("receipt-period-implausible"))
     }
 
     /// An option and what is done to it.
@@ -228,6 +228,6 @@ extension ReceiptTrial.Options: TrialOptions {
         _ = try ReceiptTrial(options, now: now)
         misuse.change(&options)
         let error = #expect(throws: UsageError.self) { try ReceiptTrial(options, now: now) }
-        #expect(error?.place == misuse.place)
+        expectEqual(error?.place, misuse.place)
     }
 }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 
 @testable import ConfigurationReading
@@ -17,7 +18,7 @@ extension TrialOptions {
         var other = self
         change(&other)
         let report = try other.report(on: bytes)
-        #expect((report.status == .accepted) == (report.json["verdict"] == .string("accept")))
+        expectEqual((report.status == .accepted), report.json["verdict"] == .string("accept"))
         return report.json["reason"]
     }
 }

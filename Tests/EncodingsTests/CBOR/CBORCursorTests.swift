@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct CBORCursorTests {
@@ -7,13 +8,13 @@ import Testing
     @Test func `walks a map without copying`() throws {
         let bytes = try #require(Hex.decode("a261614201026162f6"))
         var cursor = try CBORCursor(0..<bytes.count, budget: budget)
-        #expect(try cursor.map(in: bytes.span) == 2)
-        #expect(try cursor.text(in: bytes.span) == 2..<3)
-        #expect(try cursor.bytes(in: bytes.span) == 4..<6)
-        #expect(try cursor.text(in: bytes.span) == 7..<8)
+        try expectEqual(cursor.map(in: bytes.span), 2)
+        try expectEqual(cursor.text(in: bytes.span), 2..<3)
+        try expectEqual(cursor.bytes(in: bytes.span), 4..<6)
+        try expectEqual(cursor.text(in: bytes.span), 7..<8)
         #expect(!cursor.isAtEnd)
         #expect(throws: CBORError(.trailingBytes, at: 8)) { try cursor.finish() }
-        #expect(try cursor.skip(in: bytes.span) == 8..<9)
+        try expectEqual(cursor.skip(in: bytes.span), 8..<9)
         try cursor.finish()
     }
 
@@ -22,7 +23,7 @@ import Testing
         var cursor = try CBORCursor(0..<2, budget: budget)
         #expect(throws: CBORError(.unexpectedType, at: 0)) { try cursor.map(in: bytes.span) }
         cursor = try CBORCursor(0..<2, budget: budget)
-        #expect(try cursor.array(in: bytes.span) == 1)
+        try expectEqual(cursor.array(in: bytes.span), 1)
         #expect(throws: CBORError(.unexpectedType, at: 1)) { try cursor.text(in: bytes.span) }
     }
 
@@ -37,7 +38,7 @@ import Testing
                 _ = try cursor.skip(in: bytes.span)
                 Issue.record("\(hex) was skipped")
             } catch {
-                #expect(error.reason == reason)
+                expectEqual(error.reason, reason)
             }
         }
     }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct DERCursorTests {
@@ -24,7 +25,7 @@ import Testing
         ("bfffffff7f00", .tagTooLarge), ("bf", .truncated), ("050000", .trailingBytes),
     ])
     func `what is not DER is refused`(hex: String, reason: DERError.Reason) {
-        #expect(error(hex.filter { $0 != " " })?.reason == reason)
+        expectEqual(error(hex.filter { $0 != " " })?.reason, reason)
     }
 
     @Test(arguments: [0, 1, 127, 128, 255, 256, 65_535, 65_536])
@@ -35,7 +36,7 @@ import Testing
             var cursor = DERCursor(0..<bytes.count)
             let range = try cursor.next(.explicit(number), in: bytes.span)
             try cursor.finish()
-            #expect(range.count == count)
+            expectEqual(range.count, count)
         }
     }
 
@@ -43,7 +44,7 @@ import Testing
         for value in [UInt32(0), 1, 127, 128, 255, 256, 0x7FFF_FFFF] {
             let bytes = DEREncoder.integer(value)
             var cursor = DERCursor(0..<bytes.count)
-            #expect(try cursor.smallInteger(in: bytes.span) == Int(value))
+            try expectEqual(cursor.smallInteger(in: bytes.span), Int(value))
         }
         for hex in ["0200", "020180", "02020001", "02050080000000"] {
             let bytes = try #require(Hex.decode(hex))

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 
 @Suite struct JSONPointerTests {
@@ -15,7 +16,7 @@ import Testing
     ])
     func `finds`(pointer: String, text: String, value: String) throws {
         let found = try #require(JSONPointer(pointer)).string(in: Array(text.utf8).span)
-        #expect(found == Array(value.utf8))
+        expectEqual(found, Array(value.utf8))
     }
 
     @Test(arguments: [
@@ -37,25 +38,25 @@ import Testing
         ),
     ])
     func `finds nothing`(pointer: String, text: String) throws {
-        #expect(try #require(JSONPointer(pointer)).string(in: Array(text.utf8).span) == nil)
+        try expectEqual(#require(JSONPointer(pointer)).string(in: Array(text.utf8).span), nil)
     }
 
     @Test func `a pointer that is none is refused`() {
-        #expect(JSONPointer("challenge") == nil)
-        #expect(JSONPointer("/a~2") == nil)
-        #expect(JSONPointer("/a~") == nil)
+        expectEqual(JSONPointer("challenge"), nil)
+        expectEqual(JSONPointer("/a~2"), nil)
+        expectEqual(JSONPointer("/a~"), nil)
     }
 
     @Test(arguments: ["/a", "/a~1b/~0c/0", "/", "/a/"])
     func `a pointer's text is what it was read from`(text: String) throws {
-        #expect(try #require(JSONPointer(text)).text == text)
+        try expectEqual(#require(JSONPointer(text)).text, text)
     }
 
     @Test func `every truncation is refused without a trap`() throws {
         let text = Array(#"{"a":[1,2,{"b":"\u00e4"}],"c":"x"}"#.utf8)
         let pointer = try #require(JSONPointer("/c"))
         for end in 0..<text.count {
-            #expect(pointer.string(in: text.span.extracting(0..<end)) == nil)
+            expectEqual(pointer.string(in: text.span.extracting(0..<end)), nil)
         }
     }
 }

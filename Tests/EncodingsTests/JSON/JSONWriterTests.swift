@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Foundation
 import Testing
 
@@ -9,25 +10,25 @@ import Testing
             .init("b", .string("\"\\/\n\u{1B}[2J\u{9B}\u{202E}é")),
         ])
         let line = #"{"a": [-1, true, null, [], {}], "b": "\"\\/\u000a\u001b[2J\u009b\u202eé"}"#
-        #expect(value.line == line)
-        #expect(
-            value.pretty
-                == """
-                {
-                  "a": [
-                    -1,
-                    true,
-                    null,
-                    [],
-                    {}
-                  ],
-                  "b": "\\"\\\\/\\u000a\\u001b[2J\\u009b\\u202eé"
-                }
-                """
+        expectEqual(value.line, line)
+        expectEqual(
+            value.pretty,
+            """
+            {
+              "a": [
+                -1,
+                true,
+                null,
+                [],
+                {}
+              ],
+              "b": "\\"\\\\/\\u000a\\u001b[2J\\u009b\\u202eé"
+            }
+            """
         )
         let read = try JSONSerialization.jsonObject(with: Data(value.line.utf8))
         let text = (read as? [String: Any])?["b"] as? String
-        #expect(text == "\"\\/\n\u{1B}[2J\u{9B}\u{202E}é")
+        expectEqual(text, "\"\\/\n\u{1B}[2J\u{9B}\u{202E}é")
     }
 
     @Test(arguments: [
@@ -61,8 +62,8 @@ import Testing
             json.member("b", Double.nan)
             json.member("c", false)
         }
-        #expect(json.text == text)
-        #expect(json.line == Array((text + "\n").utf8))
+        expectEqual(json.text, text)
+        expectEqual(json.line, Array((text + "\n").utf8))
     }
 
     @Test func `every character is read back as it was written`() throws {
@@ -73,16 +74,16 @@ import Testing
             with: Data(line.utf8),
             options: .fragmentsAllowed
         )
-        #expect((read as? String)?.unicodeScalars.elementsEqual(text.unicodeScalars) == true)
+        expectEqual((read as? String)?.unicodeScalars.elementsEqual(text.unicodeScalars), true)
         var reader = JSONReader()
         let bytes = Array(line.utf8)
-        #expect(try reader.string(bytes.span) == Array(text.utf8))
+        try expectEqual(reader.string(bytes.span), Array(text.utf8))
     }
 
     @Test func `bytes that are no UTF-8 are written as the characters of their numbers`() {
         var bytes: [UInt8] = []
         bytes.appendJSONString(latin1: [0x22, 0x5C, 0x41, 0x0A, 0x7F, 0xFF].span)
-        #expect(bytes == Array(##""\"\\A\u000a\u007f\u00ff""##.utf8))
+        expectEqual(bytes, Array(##""\"\\A\u000a\u007f\u00ff""##.utf8))
     }
 
     @Test func `lines follow each other, and the last one can be taken back`() {
@@ -97,9 +98,9 @@ import Testing
             json.endLine()
         }
         let line = #"{"n":1,"text":"\""}"# + "\n"
-        #expect(json.text == line + line.replacing("1", with: "2"))
+        expectEqual(json.text, line + line.replacing("1", with: "2"))
         json.truncate(to: line.utf8.count)
-        #expect(json.take() == Array(line.utf8))
+        expectEqual(json.take(), Array(line.utf8))
         #expect(json.bytes.isEmpty)
     }
 }

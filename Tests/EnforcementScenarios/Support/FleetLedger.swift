@@ -1,4 +1,5 @@
 import DeviceKey
+import Expectations
 import Foundation
 import LoopbackKit
 import TestSupport
@@ -20,14 +21,14 @@ struct FleetLedger {
     mutating func examine(_ remark: Comment) throws {
         // The load goes on: what it has done is looked at before what has come of it.
         let (sent, enrolled, admitted) = (load.sent, load.enrolled, load.admitted)
-        #expect(load.faults == [], remark)
+        expectEqual(load.faults, [], remark)
         // Nobody may have had a second answer of 200, and the origin no second request.
-        #expect(admitted.filter { $0.value > 1 } == [:], remark)
+        expectEqual(admitted.filter { $0.value > 1 }, [:], remark)
         let seen = fleet.origin.seen.map(\.target)
         let twice = Dictionary(grouping: seen) { $0 }.filter { $1.count > 1 }.keys.sorted()
-        #expect(twice == [], remark)
+        expectEqual(twice, [], remark)
         let reached = Set(seen)
-        #expect(Set(admitted.keys).subtracting(reached) == [], remark)
+        expectEqual(Set(admitted.keys).subtracting(reached), [], remark)
         for sent in sent where sent.isOfRevokedKey {
             #expect(!reached.contains(sent.target), "a revoked key was admitted; \(remark)")
         }
@@ -68,7 +69,7 @@ struct FleetLedger {
                 }
             }
         }
-        #expect(fleet.origin.seen.count == before.count)
+        expectEqual(fleet.origin.seen.count, before.count)
     }
 
     private func expectRefused(_ raw: [UInt8], _ target: String, _ client: HTTPClient) throws {

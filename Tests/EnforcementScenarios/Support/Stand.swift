@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import LoopbackKit
 import Testing
@@ -47,7 +48,7 @@ final class Stand {
 
     /// Ends the gateway as an operator does.
     func stop(location: SourceLocation = #_sourceLocation) throws {
-        #expect(try gateway.stop() == 0, sourceLocation: location)
+        try expectEqual(gateway.stop(), 0, sourceLocation: location)
     }
 
     /// Counters that move are compared with how they are now.
@@ -64,7 +65,7 @@ final class Stand {
     ) throws {
         let wanted = Dictionary(uniqueKeysWithValues: names.map { ($0, 1.0) })
         let moved = try Metrics(admin).moved(since: counters)
-        #expect(moved == wanted, remark, sourceLocation: location)
+        expectEqual(moved, wanted, remark, sourceLocation: location)
     }
 
     /// Waits for the line of the access log about a path, and looks what it tells.

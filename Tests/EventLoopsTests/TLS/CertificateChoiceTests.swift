@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Testing
 
 /// Which certificate a client is shown, and how its session goes on.
@@ -14,35 +15,35 @@ import Testing
     ) {
         var names = ServerNames()
         for (place, name) in [(1, "a.test"), (2, "*.b.test"), (3, "C.b.test")] {
-            #expect(names.add(name, place) == nil)
+            expectEqual(names.add(name, place), nil)
         }
-        #expect(names.certificate(for: name) == certificate)
+        expectEqual(names.certificate(for: name), certificate)
     }
 
     @Test func `the first certificate with a name keeps it`() {
         var names = ServerNames()
-        #expect(names.add("a.test", 0) == nil)
-        #expect(names.add("a.test", 0) == nil)
-        #expect(names.add("A.test", 1) == 0)
-        #expect(names.add("*.a.test", 1) == nil)
-        #expect(names.add("*.a.test", 2) == 1)
-        #expect(names.certificate(for: "a.test") == 0)
+        expectEqual(names.add("a.test", 0), nil)
+        expectEqual(names.add("a.test", 0), nil)
+        expectEqual(names.add("A.test", 1), 0)
+        expectEqual(names.add("*.a.test", 1), nil)
+        expectEqual(names.add("*.a.test", 2), 1)
+        expectEqual(names.certificate(for: "a.test"), 0)
     }
 
     @Test func `keys of tickets change, and open tickets as long as one may be good`() {
         let keys = TicketKeys(now: 100)
         let (rotation, lifetime) = (TicketKeys.rotationSeconds, TicketKeys.lifetimeSeconds)
         keys.rotate(now: 100 + rotation - 1)
-        #expect(keys.count == 1)
+        expectEqual(keys.count, 1)
         keys.rotate(now: 100 + rotation)
-        #expect(keys.count == 2)
+        expectEqual(keys.count, 2)
         keys.rotate(now: 100 + rotation + lifetime - 1)
-        #expect(keys.count == 3)
+        expectEqual(keys.count, 3)
         keys.rotate(now: 100 + rotation + lifetime)
-        #expect(keys.count == 2)
+        expectEqual(keys.count, 2)
         // After a long sleep there is one again, and it is new.
         keys.rotate(now: 1_000_000)
-        #expect(keys.count == 1)
+        expectEqual(keys.count, 1)
     }
 
     private static func context(
@@ -71,13 +72,14 @@ import Testing
         isFound: Bool
     ) throws {
         let context = try Self.context([("server", []), ("other", [])])
-        #expect(
-            context.certificates.map(\.names) == [["gateway.test", "*.wild.test"], ["other.test"]]
+        expectEqual(
+            context.certificates.map(\.names),
+            [["gateway.test", "*.wild.test"], ["other.test"]]
         )
         var pair = try SessionPair(accepting: context, host: host)
         pair.exchange()
-        #expect(pair.client.isEstablished == isFound)
-        if !isFound { #expect(pair.clientOutcome.reason == .hostMismatch) }
+        expectEqual(pair.client.isEstablished, isFound)
+        if !isFound { expectEqual(pair.clientOutcome.reason, .hostMismatch) }
     }
 
     @Test func `names that are said take the place of those in the certificate`() throws {
@@ -90,7 +92,7 @@ import Testing
         #expect(named.client.isEstablished)
         var unnamed = try SessionPair(accepting: context, host: "gateway.test")
         unnamed.exchange()
-        #expect(unnamed.clientOutcome.reason == .hostMismatch)
+        expectEqual(unnamed.clientOutcome.reason, .hostMismatch)
     }
 }
 
@@ -104,23 +106,23 @@ import Testing
         let after = TicketKeys(now: 200 + rotation)
         for wrong in [[], Array(state.dropLast()), state + [0]] as [[UInt8]] {
             #expect(!after.take(wrong, now: 200 + rotation))
-            #expect(after.count == 1)
+            expectEqual(after.count, 1)
         }
         let many = Array(repeating: state, count: 9).flatMap(\.self)
         #expect(!after.take(many, now: 200 + rotation))
         #expect(after.take(state, now: 200 + rotation))
-        #expect(after.state == state)
+        expectEqual(after.state, state)
         after.rotate(now: 100 + rotation + lifetime)
-        #expect(after.count == 2)
+        expectEqual(after.count, 2)
         // One of the future is of now; one of long ago is over.
         let late = TicketKeys(now: .max)
         #expect(after.take(late.state, now: 5_000))
         after.rotate(now: 5_000 + rotation)
-        #expect(after.count == 2)
+        expectEqual(after.count, 2)
         let old = TicketKeys(now: .min)
         #expect(after.take(old.state, now: 5_000))
         after.rotate(now: 5_000)
-        #expect(after.count == 1)
+        expectEqual(after.count, 1)
         #expect(after.state != old.state)
     }
 }

@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Foundation
 import Testing
 
@@ -21,19 +22,19 @@ import Testing
     @Test func `a server's context knows when its certificate ends`() throws {
         let context = try SessionPair.serverContext()
         // 2049-01-01T00:00:00Z.
-        #expect(context.certificates.map(\.expiry) == [2_493_072_000])
+        expectEqual(context.certificates.map(\.expiry), [2_493_072_000])
         #expect(try TLSContext(clientTrusting: .system).certificates.isEmpty)
     }
 
     @Test func `files that can't be used are told apart`() {
         let server = certificates.chain("server")
         let key = certificates.key("server")
-        #expect(reason(chain: server, key: key) == nil)
-        #expect(reason(chain: "/nowhere", key: key) == .certificateUnreadable)
-        #expect(reason(chain: key, key: key) == .certificateUnreadable)
-        #expect(reason(chain: server, key: "/nowhere") == .keyUnreadable)
-        #expect(reason(chain: server, key: server) == .keyUnreadable)
-        #expect(reason(chain: server, key: certificates.key("other")) == .keyMismatch)
+        expectEqual(reason(chain: server, key: key), nil)
+        expectEqual(reason(chain: "/nowhere", key: key), .certificateUnreadable)
+        expectEqual(reason(chain: key, key: key), .certificateUnreadable)
+        expectEqual(reason(chain: server, key: "/nowhere"), .keyUnreadable)
+        expectEqual(reason(chain: server, key: server), .keyUnreadable)
+        expectEqual(reason(chain: server, key: certificates.key("other")), .keyMismatch)
     }
 
     @Test func `a key with a passphrase is an error, never a question on the terminal`() {
@@ -43,16 +44,16 @@ import Testing
                 key: certificates.key("locked")
             )
         }
-        #expect(error?.reason == .keyEncrypted, "\(error.map(\.description) ?? "")")
-        #expect(error?.path == certificates.key("locked"))
-        #expect(error?.description.contains("openssl pkey") == true)
+        expectEqual(error?.reason, .keyEncrypted, "\(error.map(\.description) ?? "")")
+        expectEqual(error?.path, certificates.key("locked"))
+        expectEqual(error?.description.contains("openssl pkey"), true)
     }
 
     @Test func `a trust file that can't be used is an error`() {
         let error = #expect(throws: TLSContextError.self) {
             try TLSContext(clientTrusting: .file("/nowhere"))
         }
-        #expect(error?.reason == .trustUnreadable)
+        expectEqual(error?.reason, .trustUnreadable)
     }
 
     @Test func `sessions keep the context they began with`() throws {
@@ -64,6 +65,6 @@ import Testing
 
     @Test func `every failure has a name of its own`() {
         let names = Set(TLSFailure.Reason.allCases.map(\.rawValue))
-        #expect(names.count == TLSFailure.Reason.allCases.count)
+        expectEqual(names.count, TLSFailure.Reason.allCases.count)
     }
 }

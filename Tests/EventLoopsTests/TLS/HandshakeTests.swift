@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Synchronization
 import Testing
 
@@ -6,12 +7,12 @@ import Testing
     @Test func `two sessions shake hands and speak TLS 1.3`() throws {
         var pair = try SessionPair()
         #expect(!pair.client.isEstablished)
-        #expect(pair.client.suite == nil)
+        expectEqual(pair.client.suite, nil)
         pair.exchange()
         #expect(pair.client.isEstablished)
         #expect(pair.server.isEstablished)
-        #expect(pair.server.suite?.hasPrefix("TLSv1.3 TLS_") == true)
-        #expect(pair.client.failure == nil)
+        expectEqual(pair.server.suite?.hasPrefix("TLSv1.3 TLS_"), true)
+        expectEqual(pair.client.failure, nil)
     }
 
     @Test func `a session is resumed although its connection ended without close_notify`() throws {
@@ -21,7 +22,7 @@ import Testing
             var pair = try SessionPair(accepting: context, resuming: resumption)
             pair.exchange()
             try #require(pair.client.isEstablished)
-            #expect(pair.client.isResumed == isResumed)
+            expectEqual(pair.client.isResumed, isResumed)
         }
     }
 
@@ -47,7 +48,7 @@ import Testing
             var pair = try SessionPair(accepting: context, resuming: resumption, showing: shown)
             pair.exchange()
             try #require(pair.server.isEstablished)
-            #expect(pair.server.isResumed == isResumed)
+            expectEqual(pair.server.isResumed, isResumed)
             #expect(pair.server.clientCertificate != nil)
         }
     }
@@ -72,13 +73,13 @@ import Testing
         var pair = try SessionPair()
         #expect(pair.client.write("hello".utf8))
         pair.exchange(pieceMax: pieceMax)
-        #expect(pair.serverRead == Array("hello".utf8))
+        expectEqual(pair.serverRead, Array("hello".utf8))
         #expect(pair.server.write("and you".utf8))
         pair.server.shutDown()
         pair.server.takeCiphertext(into: &pair.toClient)
         pair.exchange(pieceMax: pieceMax)
-        #expect(pair.clientRead == Array("and you".utf8))
-        #expect(pair.clientOutcome == .closed)
+        expectEqual(pair.clientRead, Array("and you".utf8))
+        expectEqual(pair.clientOutcome, .closed)
     }
 
     @Test(arguments: ["gateway.test", "one.wild.test", "127.0.0.1"])
@@ -92,8 +93,8 @@ import Testing
     func `a name or address not in the certificate is refused`(host: String) throws {
         var pair = try SessionPair(host: host)
         pair.exchange()
-        #expect(pair.clientOutcome.reason == .hostMismatch)
-        #expect(pair.serverOutcome.reason == .certificateRefusedByPeer)
+        expectEqual(pair.clientOutcome.reason, .hostMismatch)
+        expectEqual(pair.serverOutcome.reason, .certificateRefusedByPeer)
     }
 
     @Test func `an empty host name or one with a byte 0 makes no session`() throws {
@@ -114,8 +115,8 @@ import Testing
     ) throws {
         var pair = try SessionPair(certificate: name)
         pair.exchange()
-        #expect(pair.clientOutcome.reason == reason)
-        #expect(pair.serverOutcome.reason == .certificateRefusedByPeer)
+        expectEqual(pair.clientOutcome.reason, reason)
+        expectEqual(pair.serverOutcome.reason, .certificateRefusedByPeer)
     }
 
     @Test func `a certificate of an authority that is not trusted is refused`() throws {
@@ -123,7 +124,7 @@ import Testing
         for trust in [TLSContext.Trust.file(stranger), .system] {
             var pair = try SessionPair(trust: trust)
             pair.exchange()
-            #expect(pair.clientOutcome.reason == .certificateUntrusted)
+            expectEqual(pair.clientOutcome.reason, .certificateUntrusted)
         }
     }
 
@@ -139,19 +140,19 @@ import Testing
         let server = try TLSSession(accepting: SessionPair.serverContext())
         server.feed(text.utf8)
         var none: [UInt8] = []
-        #expect(SessionPair.readAll(server, into: &none).reason == .plainHTTP)
+        expectEqual(SessionPair.readAll(server, into: &none).reason, .plainHTTP)
         #expect(!server.hasCiphertext)
         server.feed("more".utf8)
         #expect(!server.write("anything".utf8))
         server.shutDown()
-        #expect(SessionPair.readAll(server, into: &none).reason == .plainHTTP)
+        expectEqual(SessionPair.readAll(server, into: &none).reason, .plainHTTP)
     }
 
     @Test func `an origin that answers in HTTP without TLS is named`() throws {
         let pair = try SessionPair()
         pair.client.feed("HTTP/1.1 400 Bad Request\r\n\r\n".utf8)
         var none: [UInt8] = []
-        #expect(SessionPair.readAll(pair.client, into: &none).reason == .plainHTTP)
+        expectEqual(SessionPair.readAll(pair.client, into: &none).reason, .plainHTTP)
     }
 
     @Test(arguments: [0x00, 0x0d, 0x19, 0x61, 0x80, 0xff])
@@ -159,7 +160,7 @@ import Testing
         let server = try TLSSession(accepting: SessionPair.serverContext())
         server.feed([UInt8(byte), 1, 2, 3, 4, 5])
         var none: [UInt8] = []
-        #expect(SessionPair.readAll(server, into: &none).reason == .notTLS)
+        expectEqual(SessionPair.readAll(server, into: &none).reason, .notTLS)
     }
 
     @Test(arguments: [UInt8(1), 2])
@@ -167,23 +168,23 @@ import Testing
         let server = try TLSSession(accepting: SessionPair.serverContext())
         server.feed(Self.hello(legacyMinor: minor))
         var none: [UInt8] = []
-        #expect(SessionPair.readAll(server, into: &none).reason == .versionUnsupported)
+        expectEqual(SessionPair.readAll(server, into: &none).reason, .versionUnsupported)
         var answer: [UInt8] = []
         server.takeCiphertext(into: &answer)
         // RFC 8446 §6: content type alert 21, level fatal 2, protocol_version 70.
-        #expect(answer.first == 21)
-        #expect(answer.suffix(2) == [2, 70])
+        expectEqual(answer.first, 21)
+        expectEqual(answer.suffix(2), [2, 70])
     }
 
     @Test func `TLS 1.2 alone is enough, unless 1.3 is asked for`() throws {
         var none: [UInt8] = []
         let server = try TLSSession(accepting: SessionPair.serverContext())
         server.feed(Self.hello(legacyMinor: 3))
-        #expect(SessionPair.readAll(server, into: &none) == .needsInput)
+        expectEqual(SessionPair.readAll(server, into: &none), .needsInput)
         #expect(server.hasCiphertext)
         let strict = try TLSSession(accepting: SessionPair.serverContext("server", .tls13))
         strict.feed(Self.hello(legacyMinor: 3))
-        #expect(SessionPair.readAll(strict, into: &none).reason == .versionUnsupported)
+        expectEqual(SessionPair.readAll(strict, into: &none).reason, .versionUnsupported)
     }
 
     @Test func `cipher suites without forward secrecy are refused`() throws {
@@ -191,7 +192,7 @@ import Testing
         // TLS_RSA_WITH_AES_128_GCM_SHA256.
         server.feed(Self.hello(legacyMinor: 3, suite: [0x00, 0x9c]))
         var none: [UInt8] = []
-        #expect(SessionPair.readAll(server, into: &none).reason == .noSharedCipher)
+        expectEqual(SessionPair.readAll(server, into: &none).reason, .noSharedCipher)
     }
 
     @Test(arguments: [(["h2"], false), (["h2", "http/1.1"], true), (["http/1.0", "h3"], false)])
@@ -203,7 +204,7 @@ import Testing
         server.feed(Self.hello(legacyMinor: 3, protocols: names))
         var none: [UInt8] = []
         let outcome = SessionPair.readAll(server, into: &none)
-        #expect(outcome.reason == (isServed ? nil : .noSharedProtocol))
+        expectEqual(outcome.reason, isServed ? nil : .noSharedProtocol)
         #expect(server.hasCiphertext)
     }
 
@@ -213,7 +214,7 @@ import Testing
         let record: [UInt8] = [22, 3, 1, 0x40, 0, 1, 0xff, 0xff, 0xff]
         server.feed((record + [UInt8](repeating: 0, count: 16380)))
         var none: [UInt8] = []
-        #expect(SessionPair.readAll(server, into: &none).reason == .malformed)
+        expectEqual(SessionPair.readAll(server, into: &none).reason, .malformed)
     }
 
     private func clientFlight() throws -> [UInt8] {

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import EventLoops
@@ -23,8 +24,8 @@ import Testing
         pair.client.takeCiphertext(into: &pair.toServer)
         pair.server.takeCiphertext(into: &pair.toClient)
         pair.exchange()
-        #expect(pair.serverRead == up)
-        #expect(pair.clientRead == down)
+        expectEqual(pair.serverRead, up)
+        expectEqual(pair.clientRead, down)
     }
 
     @Test(arguments: [1, 2, 16383, 16384, 16385, 65536])
@@ -36,12 +37,13 @@ import Testing
         pair.server.feed(pair.toServer)
         var first = [UInt8](repeating: 0, count: bufferSize)
         let outcome = first.withUnsafeMutableBytes { pair.server.read(into: $0) }
-        #expect(outcome == .bytes(min(bufferSize, plain.count)))
+        expectEqual(outcome, .bytes(min(bufferSize, plain.count)))
         var rest: [UInt8] = []
-        #expect(
-            SessionPair.readAll(pair.server, into: &rest, bufferSize: bufferSize) == .needsInput
+        expectEqual(
+            SessionPair.readAll(pair.server, into: &rest, bufferSize: bufferSize),
+            .needsInput
         )
-        #expect(first.prefix(plain.count) + rest == plain[...])
+        expectEqual(first.prefix(plain.count) + rest, plain[...])
     }
 
     @Test(arguments: [1, 4, 100, 65536])
@@ -61,22 +63,22 @@ import Testing
                 pair.server.read(into: $0, feeding: piece.span)
             }
             if case .bytes(let count) = outcome { read += buffer[..<count] }
-            #expect(SessionPair.readAll(pair.server, into: &read) == .needsInput)
+            expectEqual(SessionPair.readAll(pair.server, into: &read), .needsInput)
         }
-        #expect(read == plain)
+        expectEqual(read, plain)
     }
 
     @Test func `what is written before the handshake ends arrives after it`() throws {
         var pair = try SessionPair()
         #expect(pair.client.write("GET / ".utf8))
         #expect(pair.client.write("HTTP/1.1\r\n\r\n".utf8))
-        #expect(pair.client.earlyPlaintext.count == 18)
+        expectEqual(pair.client.earlyPlaintext.count, 18)
         pair.client.shutDown()
         #expect(!pair.client.write("too late".utf8))
         pair.exchange()
-        #expect(pair.serverRead == Array("GET / HTTP/1.1\r\n\r\n".utf8))
+        expectEqual(pair.serverRead, Array("GET / HTTP/1.1\r\n\r\n".utf8))
         #expect(pair.client.earlyPlaintext.isEmpty)
-        #expect(pair.serverOutcome == .closed)
+        expectEqual(pair.serverOutcome, .closed)
     }
 
     @Test func `close_notify is an orderly end, and writing goes on after it`() throws {
@@ -85,15 +87,15 @@ import Testing
         pair.client.shutDown()
         pair.client.takeCiphertext(into: &pair.toServer)
         pair.exchange()
-        #expect(pair.serverRead == Array("last words".utf8))
-        #expect(pair.serverOutcome == .closed)
+        expectEqual(pair.serverRead, Array("last words".utf8))
+        expectEqual(pair.serverOutcome, .closed)
         #expect(pair.server.write("the answer".utf8))
         pair.server.shutDown()
         pair.server.takeCiphertext(into: &pair.toClient)
         pair.exchange()
-        #expect(pair.clientRead == Array("the answer".utf8))
-        #expect(pair.clientOutcome == .closed)
-        #expect(pair.client.failure == nil)
+        expectEqual(pair.clientRead, Array("the answer".utf8))
+        expectEqual(pair.clientOutcome, .closed)
+        expectEqual(pair.client.failure, nil)
     }
 
     @Test func `one changed bit ends the connection and tells the peer`() throws {
@@ -104,10 +106,10 @@ import Testing
         pair.server.feed(pair.toServer)
         pair.readServer()
         #expect(pair.serverRead.isEmpty)
-        #expect(pair.serverOutcome.reason == .malformed)
+        expectEqual(pair.serverOutcome.reason, .malformed)
         pair.client.feed(pair.toClient)
         pair.readClient()
-        #expect(pair.clientOutcome.reason == .peerAlert)
+        expectEqual(pair.clientOutcome.reason, .peerAlert)
     }
 
     @Test func `a write beyond what may wait is not accepted, and is once there is room`() throws {
@@ -115,13 +117,13 @@ import Testing
         let piece = [UInt8](repeating: 1, count: 1 << 20)
         var accepted = 0
         while pair.client.write(piece) { accepted += 1 }
-        #expect(accepted == 3)
-        #expect(pair.client.failure == nil)
+        expectEqual(accepted, 3)
+        expectEqual(pair.client.failure, nil)
         pair.client.takeCiphertext(into: &pair.toServer)
         #expect(pair.client.write(piece))
         pair.client.takeCiphertext(into: &pair.toServer)
         pair.exchange()
-        #expect(pair.serverRead.count == 4 << 20)
+        expectEqual(pair.serverRead.count, 4 << 20)
     }
 
     @Test func `early writes beyond what may wait are not accepted`() throws {
@@ -129,16 +131,16 @@ import Testing
         let piece = [UInt8](repeating: 1, count: TLSLimits.earlyPlaintextMax)
         #expect(pair.client.write(piece))
         #expect(!pair.client.write([0]))
-        #expect(pair.client.failure == nil)
+        expectEqual(pair.client.failure, nil)
     }
 
     @Test func `a driver that feeds without reading is stopped`() throws {
         let pair = try established()
         let piece = [UInt8](repeating: 23, count: TLSLimits.unreadCiphertextMax)
         pair.server.feed(piece)
-        #expect(pair.server.failure == nil)
+        expectEqual(pair.server.failure, nil)
         pair.server.feed([23])
-        #expect(pair.server.failure?.reason == .limitReached)
+        expectEqual(pair.server.failure?.reason, .limitReached)
     }
 
     @Test func `empty writes and feeds do nothing`() throws {
@@ -147,7 +149,7 @@ import Testing
         pair.server.feed(none)
         #expect(pair.server.write(none))
         #expect(!pair.server.hasCiphertext)
-        #expect(SessionPair.readAll(pair.server, into: &none) == .needsInput)
+        expectEqual(SessionPair.readAll(pair.server, into: &none), .needsInput)
     }
 
     @Test func `a new key in mid-conversation makes no difference`() throws {
@@ -156,11 +158,11 @@ import Testing
         #expect(pair.client.write("under the new key".utf8))
         pair.client.takeCiphertext(into: &pair.toServer)
         pair.exchange()
-        #expect(pair.serverRead == Array("under the new key".utf8))
+        expectEqual(pair.serverRead, Array("under the new key".utf8))
         #expect(pair.server.write("the same".utf8))
         pair.server.takeCiphertext(into: &pair.toClient)
         pair.exchange()
-        #expect(pair.clientRead == Array("the same".utf8))
+        expectEqual(pair.clientRead, Array("the same".utf8))
     }
 
     @Test func `a peer that asks for keys and sends no content is given up`() throws {
@@ -171,6 +173,6 @@ import Testing
             pair.client.takeCiphertext(into: &pair.toServer)
             pair.exchange()
         }
-        #expect(pair.server.failure?.reason == .limitReached)
+        expectEqual(pair.server.failure?.reason, .limitReached)
     }
 }

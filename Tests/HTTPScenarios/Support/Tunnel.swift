@@ -1,3 +1,4 @@
+import Expectations
 import LoopbackKit
 import Testing
 
@@ -18,13 +19,13 @@ extension Wire {
     /// Asks for a tunnel, and gets one.
     func openTunnel() throws {
         try send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
-        #expect(try readResponse().status == 101)
+        try expectEqual(readResponse().status, 101)
     }
 
     /// Sends bytes through a tunnel whose other end sends them back.
     func expectEcho(count: Int = 200_000) throws {
         let message = [UInt8](repeating: 3, count: count)
         try send(message)
-        #expect(try take(message.count) == message)
+        try expectEqual(take(message.count), message)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -25,7 +26,7 @@ struct ChannelNewsTests {
             #expect(isInOrder)
             if let next { news.note(next) }
         }
-        #expect(news.count == others.count)
+        expectEqual(news.count, others.count)
         #expect(first == nil)
     }
 }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import HTTPWire
 import TestSupport
 import Testing
@@ -40,29 +41,30 @@ import Testing
         let named = request.head(bytes.span, limits)
         let head = try #require(named)
         let source = request.source(bytes.span)
-        #expect(
-            Self.text(head) == """
-                POST /pay?a=b HTTP/1.1\r
-                host: a.example\r
-                x-a: 1\r
-                upgrade: websocket\r
-                x-envoy-auth-partial-body: false\r
-                content-length: 2\r
-                cookie: a=b\r
-                \r\n
-                """
+        expectEqual(
+            Self.text(head),
+            """
+            POST /pay?a=b HTTP/1.1\r
+            host: a.example\r
+            x-a: 1\r
+            upgrade: websocket\r
+            x-envoy-auth-partial-body: false\r
+            content-length: 2\r
+            cookie: a=b\r
+            \r\n
+            """
         )
-        #expect(head.isExact == isRaw)
+        expectEqual(head.isExact, isRaw)
         #expect(head.isWhole)
-        #expect(Array(bytes[request.content]) == Array("hi".utf8))
-        #expect(source == IPAddress("192.0.2.7"))
+        expectEqual(Array(bytes[request.content]), Array("hi".utf8))
+        expectEqual(source, IPAddress("192.0.2.7"))
     }
 
     @Test func `repeated lines stay where they are exact, and a map has each name once`() throws {
         var message = CheckMessage("GET", "/", [("x-a", "1"), ("x-b", "2"), ("x-a", "3")])
-        #expect(Self.text(try head(message))?.contains("x-a: 1\r\nx-b: 2\r\nx-a: 3\r\n") == true)
+        expectEqual(Self.text(try head(message))?.contains("x-a: 1\r\nx-b: 2\r\nx-a: 3\r\n"), true)
         message.isRaw = false
-        #expect(Self.text(try head(message))?.hasSuffix("x-b: 2\r\nx-a: 3\r\n\r\n") == true)
+        expectEqual(Self.text(try head(message))?.hasSuffix("x-b: 2\r\nx-a: 3\r\n\r\n"), true)
     }
 
     @Test(arguments: [
@@ -105,13 +107,13 @@ import Testing
         var first = CheckMessage("GET", "/open")
         first.pseudo = []
         let text = Self.text(try head(first.bytes + other.bytes))
-        #expect(text?.hasPrefix("GET /other HTTP/1.1\r\n") == true)
+        expectEqual(text?.hasPrefix("GET /other HTTP/1.1\r\n"), true)
     }
 
     @Test func `without the path as it was sent nothing is exact`() throws {
         var message = CheckMessage("GET", "/open", [("x-a", "1")])
         message.pseudo = []
-        #expect(try head(message)?.isExact == false)
+        try expectEqual(head(message)?.isExact, false)
     }
 
     @Test(arguments: [
@@ -119,7 +121,7 @@ import Testing
         ("a", .targetForm),
     ])
     func `a target that is none is malformed`(path: String, reason: Malformed.Reason) throws {
-        #expect(try head(CheckMessage("GET", path))?.fault == reason)
+        try expectEqual(head(CheckMessage("GET", path))?.fault, reason)
     }
 
     @Test func `no value begins another line`() throws {
@@ -129,7 +131,7 @@ import Testing
         ] {
             let found = try head(CheckMessage("GET", "/", [(name, value)]))
             #expect(found?.fault != nil, "\(name) \(value)")
-            #expect(found?.bytes == [])
+            expectEqual(found?.bytes, [])
         }
         for host in ["a\r\nx-b: 2", "a b", "a\n"] {
             var message = CheckMessage("GET", "/")
@@ -141,18 +143,18 @@ import Testing
     /// Content that Envoy did not send as it came, or not all of it.
     @Test func `content that may be another one is not whole`() throws {
         var message = CheckMessage("POST", "/", content: [1, 2])
-        #expect(try head(message)?.isWhole == true)
+        try expectEqual(head(message)?.isWhole, true)
         message.fields = [("content-length", Array("3".utf8))]
-        #expect(try head(message)?.isWhole == false)
+        try expectEqual(head(message)?.isWhole, false)
         message.fields = [("content-length", Array("2".utf8))]
-        #expect(try head(message)?.isWhole == true)
+        try expectEqual(head(message)?.isWhole, true)
         message.fields += message.fields
-        #expect(try head(message)?.isWhole == true)
+        try expectEqual(head(message)?.isWhole, true)
         message.content = []
-        #expect(try head(message)?.isWhole == false)
+        try expectEqual(head(message)?.isWhole, false)
         message.fields = []
         message.text = [1, 2]
-        #expect(try head(message)?.isWhole == false)
+        try expectEqual(head(message)?.isWhole, false)
     }
 
     @Test func `a message that is cut short has a fault or names less`() throws {
@@ -172,9 +174,9 @@ import Testing
             var message = CheckMessage("GET", "/")
             message.isRaw = isRaw
             message.fields = (0..<100).map { ("x-\($0)", [0x61]) }
-            #expect(try head(message)?.fault == nil)
+            try expectEqual(head(message)?.fault, nil)
             message.fields.append(("x", [0x61]))
-            #expect(try head(message)?.fault == .fieldsTooMany)
+            try expectEqual(head(message)?.fault, .fieldsTooMany)
             message.fields = (0..<2_000).map { ("x-\($0)", [0x61]) }
             #expect(throws: CheckRequest.Fault.tooManyFields) { try head(message) }
         }

@@ -1,4 +1,5 @@
 import CNGHTTP2
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -121,10 +122,10 @@ struct ClientSessionTests {
 
     @Test func `a session is open when the server's SETTINGS have come`() throws {
         let session = try HTTP2ClientSession(HTTP2Limits(), isSecure: false)
-        #expect(session.standing == .greeting)
+        expectEqual(session.standing, .greeting)
         #expect(!session.hasRoom)
         try session.receive(Frame.settings.span, now: 0)
-        #expect(session.standing == .open)
+        expectEqual(session.standing, .open)
         #expect(session.hasRoom)
     }
 
@@ -133,7 +134,7 @@ struct ClientSessionTests {
         try session.receive(Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8).span, now: 0)
         var bytes: [UInt8] = []
         try session.send(into: &bytes, atMost: 1 << 20, now: 0)
-        #expect(session.standing == .violated)
+        expectEqual(session.standing, .violated)
         #expect(session.isOver)
     }
 
@@ -143,7 +144,7 @@ struct ClientSessionTests {
         let fields = String(repeating: field, count: 25)
         let channel = try line.ask("GET / HTTP/1.1\r\nHost: a.test\r\n\(fields)\r\n")
         #expect(channel.isHeadSent)
-        #expect(channel.end == nil)
+        expectEqual(channel.end, nil)
     }
 
     @Test func `a response becomes a head of HTTP/1.1, content and trailers`() throws {
@@ -155,17 +156,17 @@ struct ClientSessionTests {
         )
         #expect(line.session.nextNews() === channel)
         let interim = channel.takeHead()
-        #expect(interim?.isInterim == true)
-        #expect(Self.text(interim) == "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n")
-        #expect(
-            Self.text(channel.takeHead())
-                == "HTTP/1.1 200 OK\r\nx-a: b\r\ntransfer-encoding: chunked\r\n\r\n"
+        expectEqual(interim?.isInterim, true)
+        expectEqual(Self.text(interim), "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n")
+        expectEqual(
+            Self.text(channel.takeHead()),
+            "HTTP/1.1 200 OK\r\nx-a: b\r\ntransfer-encoding: chunked\r\n\r\n"
         )
-        #expect(line.session.takeContent(of: channel, atMost: 99) == Array("hello".utf8))
+        expectEqual(line.session.takeContent(of: channel, atMost: 99), Array("hello".utf8))
         #expect(channel.isInputEnded)
-        #expect(Self.text(channel.trailers) == "grpc-status: 0\r\n\r\n")
-        #expect(channel.end == .inOrder)
-        #expect(line.session.openCount == 0)
+        expectEqual(Self.text(channel.trailers), "grpc-status: 0\r\n\r\n")
+        expectEqual(channel.end, .inOrder)
+        expectEqual(line.session.openCount, 0)
     }
 
     @Test(arguments: [
@@ -200,12 +201,13 @@ struct ClientSessionTests {
         let channel = try #require(server.nextNews())
         #expect(channel.isHTTPS)
         let built = try #require(server.takeHead(of: channel))
-        #expect(built.fault == nil)
-        #expect(
-            String(decoding: server.heads[built.range], as: UTF8.self) == """
-                POST /s/M?a=b HTTP/1.1\r\nhost: a.test\r\nx-one: 1\r\nte: trailers\r\n\
-                transfer-encoding: chunked\r\n\r\n
-                """
+        expectEqual(built.fault, nil)
+        expectEqual(
+            String(decoding: server.heads[built.range], as: UTF8.self),
+            """
+            POST /s/M?a=b HTTP/1.1\r\nhost: a.test\r\nx-one: 1\r\nte: trailers\r\n\
+            transfer-encoding: chunked\r\n\r\n
+            """
         )
     }
 
@@ -218,7 +220,7 @@ struct ClientSessionTests {
         }
         let bytes = try tableBytes(after: "1")
         #expect(bytes > 0)
-        #expect(try tableBytes(after: "2") == bytes)
+        try expectEqual(tableBytes(after: "2"), bytes)
     }
 
     @Test func `content waits for the window, and its end comes only when it is said`() throws {
@@ -226,8 +228,8 @@ struct ClientSessionTests {
         let channel = try line.ask("POST / HTTP/1.1\r\nHost: a\r\n\r\n", hasContent: true)
         line.session.append(Array("hello world".utf8).span, to: channel)
         line.flush()
-        #expect(line.frames.map(\.type) == [1, 0])
-        #expect(line.frames[1].payload == Array("hello".utf8))
+        expectEqual(line.frames.map(\.type), [1, 0])
+        expectEqual(line.frames[1].payload, Array("hello".utf8))
         #expect(!channel.isClear)
         channel.isStalled = true
         try line.take(Frame.make(8, 0, 1, Frame.number(100)))
@@ -237,7 +239,7 @@ struct ClientSessionTests {
         #expect(line.frames.allSatisfy { $0.flags & Frame.endsStream == 0 })
         line.session.complete(channel)
         line.flush()
-        #expect(line.frames.last?.flags == Frame.endsStream)
+        expectEqual(line.frames.last?.flags, Frame.endsStream)
         #expect(channel.isOutputSent)
     }
 
@@ -249,13 +251,13 @@ struct ClientSessionTests {
         let bytes = Array((head + "a: b\r\n\r\n").utf8)
         let begun = line.session.begin(bytes.span, isHead: false, hasContent: true)
         let channel = try #require(begun)
-        #expect(channel.outgoingCount == 8)
+        expectEqual(channel.outgoingCount, 8)
         #expect(line.session.isOpen(for: channel))
         line.session.append(Array("c".utf8).span, to: channel)
         #expect(!line.session.isOpen(for: channel))
         line.flush()
-        #expect(line.frames.map(\.type) == [1, 0])
-        #expect(line.frames[1].payload == Array("a: b\r\n\r\n".utf8))
+        expectEqual(line.frames.map(\.type), [1, 0])
+        expectEqual(line.frames[1].payload, Array("a: b\r\n\r\n".utf8))
         #expect(!line.session.isOpen(for: channel))
         try line.take(Frame.make(8, 0, 1, Frame.number(1)))
         #expect(line.session.isOpen(for: channel))
@@ -267,9 +269,9 @@ struct ClientSessionTests {
         line.session.append(Array("half".utf8).span, to: channel)
         line.session.reset(channel, .cancel)
         line.flush()
-        #expect(line.frames.last?.type == 3)
+        expectEqual(line.frames.last?.type, 3)
         #expect(line.frames.allSatisfy { $0.type != 0 || $0.flags & Frame.endsStream == 0 })
-        #expect(line.session.openCount == 0)
+        expectEqual(line.session.openCount, 0)
     }
 
     @Test func `the smaller limit of streams holds, and changes with the server's`() throws {
@@ -279,7 +281,7 @@ struct ClientSessionTests {
         _ = try line.ask()
         #expect(!line.session.hasRoom)
         try line.take(Frame.make(4, 0, 0, [0, 3] + Frame.number(1_000)))
-        #expect(line.session.streamsMax == HTTP2Limits().streamsMax)
+        expectEqual(line.session.streamsMax, HTTP2Limits().streamsMax)
         #expect(line.session.hasRoom)
     }
 
@@ -287,31 +289,31 @@ struct ClientSessionTests {
         let line = try Line()
         let (first, second) = (try line.ask(), try line.ask())
         try line.take(Frame.goAway(1))
-        #expect(line.session.standing == .leaving)
+        expectEqual(line.session.standing, .leaving)
         #expect(!line.session.mayContinue)
-        #expect(second.end == .refused)
-        #expect(first.end == nil)
+        expectEqual(second.end, .refused)
+        expectEqual(first.end, nil)
         try line.take(Frame.head(1, "200", ends: true))
-        #expect(first.end == .inOrder)
+        expectEqual(first.end, .inOrder)
     }
 
     @Test func `the last number of a stream is the last request, which goes on`() throws {
         let line = try Line()
-        #expect(nghttp2_session_set_next_stream_id(line.session.pointer, Int32.max) == 0)
+        expectEqual(nghttp2_session_set_next_stream_id(line.session.pointer, Int32.max), 0)
         let last = try line.ask()
-        #expect(last.id == Int32.max)
-        #expect(line.session.standing == .leaving)
+        expectEqual(last.id, Int32.max)
+        expectEqual(line.session.standing, .leaving)
         #expect(!line.session.mayContinue)
         try line.take(Frame.head(Int32.max, "200", ends: true))
-        #expect(last.end == .inOrder)
+        expectEqual(last.end, .inOrder)
     }
 
     @Test func `a refused stream is told from one that was reset`() throws {
         let line = try Line()
         let (first, second) = (try line.ask(), try line.ask())
         try line.take(Frame.reset(1, 7) + Frame.reset(3, 2))
-        #expect(first.end == .refused)
-        #expect(second.end == .reset(2))
+        expectEqual(first.end, .refused)
+        expectEqual(second.end, .reset(2))
     }
 
     @Test func `a lost connection ends its streams, and those it never had were refused`() throws {
@@ -320,8 +322,8 @@ struct ClientSessionTests {
         let bytes = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
         let unsent = line.session.begin(bytes.span, isHead: false, hasContent: false)
         line.session.abandon()
-        #expect(first.end == .lost)
-        #expect(unsent?.end == .refused)
+        expectEqual(first.end, .lost)
+        expectEqual(unsent?.end, .refused)
     }
 
     /// As a server ends an idle connection just when it is used.
@@ -331,8 +333,8 @@ struct ClientSessionTests {
         #expect(!line.session.handedOverLast(first))
         #expect(line.session.handedOverLast(second))
         line.session.abandon(isUnsent: true)
-        #expect(first.end == .lost)
-        #expect(second.end == .refused)
+        expectEqual(first.end, .lost)
+        expectEqual(second.end, .refused)
     }
 
     /// What a server may not send on a stream; it ends that stream and no other.
@@ -371,11 +373,11 @@ struct ClientSessionTests {
         let (first, second) = (try line.ask(), try line.ask())
         try line.take(frames)
         line.flush()
-        #expect(first.end == .invalid, "\(note)")
+        expectEqual(first.end, .invalid, "\(note)")
         #expect(!first.isInputEnded, "\(note)")
         try line.take(Frame.head(3, "200", ends: true))
-        #expect(second.end == .inOrder, "\(note)")
-        #expect(line.session.standing == .open)
+        expectEqual(second.end, .inOrder, "\(note)")
+        expectEqual(line.session.standing, .open)
     }
 
     /// What ends the connection.
@@ -397,10 +399,10 @@ struct ClientSessionTests {
         let channel = try line.ask()
         try line.take(frames)
         line.flush()
-        #expect(line.session.standing == .violated, "\(note)")
+        expectEqual(line.session.standing, .violated, "\(note)")
         #expect(line.session.isOver, "\(note)")
         line.session.abandon()
-        #expect(channel.end == .lost)
+        expectEqual(channel.end, .lost)
     }
 
     private static func flood(_ frame: [UInt8], _ count: Int) -> HTTP2ClientSession.Fault? {
@@ -414,17 +416,17 @@ struct ClientSessionTests {
 
     @Test func `floods end the connection`() {
         let ping = Frame.make(6, 0, 0, Array(repeating: 0, count: 8))
-        #expect(Self.flood(ping, 2_000) == .excess(.pings))
-        #expect(Self.flood(Frame.settings, 100) == .excess(.settings))
-        #expect(Self.flood(Frame.reset(1, 8), 2_000) == .excess(.resets))
-        #expect(Self.flood(Frame.make(0xEE, 0, 0, [1]), 2_000) == .excess(.otherFrames))
+        expectEqual(Self.flood(ping, 2_000), .excess(.pings))
+        expectEqual(Self.flood(Frame.settings, 100), .excess(.settings))
+        expectEqual(Self.flood(Frame.reset(1, 8), 2_000), .excess(.resets))
+        expectEqual(Self.flood(Frame.make(0xEE, 0, 0, [1]), 2_000), .excess(.otherFrames))
         let opening = Frame.make(8, 0, 1, Frame.number(1))
-        #expect(Self.flood(opening, 3_000) == .excess(.windowUpdates))
+        expectEqual(Self.flood(opening, 3_000), .excess(.windowUpdates))
         // A server that was told not to push.
         let push = Frame.make(5, 4, 1, Frame.number(2) + Frame.block([(":method", "GET")]))
-        #expect(Self.flood(push, 1) == .excess(.otherFrames))
+        expectEqual(Self.flood(push, 1), .excess(.otherFrames))
         let interim = Frame.head(1, "103")
-        #expect(Self.flood(interim, 31) == nil)
+        expectEqual(Self.flood(interim, 31), nil)
     }
 
     @Test func `a head in too many pieces, or too long, ends the connection`() throws {
@@ -442,7 +444,7 @@ struct ClientSessionTests {
         let channel = try line.ask()
         let long = String(repeating: "x", count: 120)
         try line.take(Frame.head(1, "200", [("a", long), ("b", long)], ends: true))
-        #expect(channel.takeHead()?.fault == .headTooLong)
+        expectEqual(channel.takeHead()?.fault, .headTooLong)
         #expect(line.session.hasRoom)
     }
 
@@ -450,8 +452,8 @@ struct ClientSessionTests {
         let line = try Line()
         let channel = try line.ask()
         try line.take(Array(repeating: Frame.head(1, "103"), count: 100).flatMap(\.self))
-        #expect(channel.takeHead()?.fault == .headTooLong)
-        #expect(channel.takeHead() == nil)
+        expectEqual(channel.takeHead()?.fault, .headTooLong)
+        expectEqual(channel.takeHead(), nil)
     }
 
     @Test func `a server may reset and ping as often as it gets requests`() throws {
@@ -464,7 +466,7 @@ struct ClientSessionTests {
             )
             line.flush()
         }
-        #expect(line.session.standing == .open)
+        expectEqual(line.session.standing, .open)
     }
 
     @Test func `a ping waits for its answer`() throws {
@@ -491,7 +493,7 @@ struct ClientSessionTests {
         let before = line.frames.count { $0.type == 8 }
         _ = line.session.takeContent(of: channel, atMost: 1 << 20)
         line.flush()
-        #expect(line.frames.count { $0.type == 8 } == before + 1)
+        expectEqual(line.frames.count { $0.type == 8 }, before + 1)
     }
 
     @Test func `what is taken at once is bounded, however far the windows are open`() throws {

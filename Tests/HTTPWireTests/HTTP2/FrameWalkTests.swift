@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -35,9 +36,11 @@ struct FrameWalkTests {
             Head(type: 6, length: 8),
         ]
         let bytes = Self.session(heads)
-        #expect(Self.walked([bytes[...]]) == heads)
-        #expect(Self.walked(bytes.indices.map { bytes[$0...$0] }) == heads)
-        for cut in bytes.indices { #expect(Self.walked([bytes[..<cut], bytes[cut...]]) == heads) }
+        expectEqual(Self.walked([bytes[...]]), heads)
+        expectEqual(Self.walked(bytes.indices.map { bytes[$0...$0] }), heads)
+        for cut in bytes.indices {
+            expectEqual(Self.walked([bytes[..<cut], bytes[cut...]]), heads)
+        }
     }
 
     @Test func `a head is under way from its first frame to the last byte of its last`() {
@@ -54,6 +57,6 @@ struct FrameWalkTests {
         }
         // The preface and a frame's head; then up to the byte before the last.
         let places = (24 + 8)..<(24 + 11 + 9)
-        #expect(under == Array(places))
+        expectEqual(under, Array(places))
     }
 }

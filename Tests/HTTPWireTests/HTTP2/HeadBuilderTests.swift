@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -29,11 +30,8 @@ struct HeadBuilderTests {
     @Test func `fields become a head of HTTP/1.1, with one host and one cookie`() throws {
         let fields = [("cookie", "a"), ("host", "A.TEST"), ("x", ""), ("cookie", "b")]
         let built = Self.built(Self.plain + fields)
-        #expect(
-            built.head
-                == "GET /x?y HTTP/1.1\r\nhost: a.test\r\nx: \r\ncookie: a; b\r\n\r\n"
-        )
-        #expect(built.fault == nil)
+        expectEqual(built.head, "GET /x?y HTTP/1.1\r\nhost: a.test\r\nx: \r\ncookie: a; b\r\n\r\n")
+        expectEqual(built.fault, nil)
     }
 
     @Test func `content without a length is chunked, and with one has it`() throws {
@@ -64,18 +62,18 @@ struct HeadBuilderTests {
         let pseudo = more.filter { $0.0.hasPrefix(":") }
         let rest = more.filter { !$0.0.hasPrefix(":") }
         let built = Self.built(replaced + pseudo + rest)
-        #expect(built.fault == reason)
+        expectEqual(built.fault, reason)
         #expect(built.head.isEmpty)
     }
 
     @Test func `a head too long is malformed`() throws {
         let long = String(repeating: "x", count: 4000)
         let over = Array(repeating: ("x", long), count: 5)
-        #expect(Self.built(Self.plain + over).fault == .headTooLong)
+        expectEqual(Self.built(Self.plain + over).fault, .headTooLong)
         let farOver = Array(repeating: ("x", long), count: 17)
-        #expect(Self.built(Self.plain + farOver).fault == .headTooLong)
+        expectEqual(Self.built(Self.plain + farOver).fault, .headTooLong)
         let many = Array(repeating: ("x", ""), count: 101)
-        #expect(Self.built(Self.plain + many).fault == .fieldsTooMany)
+        expectEqual(Self.built(Self.plain + many).fault, .fieldsTooMany)
     }
 
     @Test func `heads that follow each other don't mix, and are forgotten in parts`() throws {
@@ -85,7 +83,7 @@ struct HeadBuilderTests {
         builder.begin()
         builder.forgetTaken()
         #expect(builder.bytes.isEmpty)
-        #expect(builder.end(hasContent: false).fault == .targetScheme)
+        expectEqual(builder.end(hasContent: false).fault, .targetScheme)
     }
 
     private static func build(_ path: String, in builder: inout RequestHeadBuilder) -> String {
@@ -107,18 +105,18 @@ struct HeadBuilderTests {
         var first = RequestHeadBuilder(nonce: 1)
         var second = RequestHeadBuilder(nonce: 2)
         memory.lend(to: &first)
-        #expect(Self.build("/first", in: &first) == "GET /first HTTP/1.1\r\n\r\n")
+        expectEqual(Self.build("/first", in: &first), "GET /first HTTP/1.1\r\n\r\n")
         // The first has the memory, so the second has its own.
         memory.lend(to: &second)
-        #expect(Self.build("/other", in: &second) == "GET /other HTTP/1.1\r\n\r\n")
+        expectEqual(Self.build("/other", in: &second), "GET /other HTTP/1.1\r\n\r\n")
         let capacity = first.capacity
         memory.takeBack(from: &first)
         memory.takeBack(from: &second)
         #expect((first.capacity, second.capacity) == (0, 0))
         memory.lend(to: &second)
-        #expect(second.capacity == capacity)
+        expectEqual(second.capacity, capacity)
         #expect(second.bytes.isEmpty)
-        #expect(Self.build("/", in: &second) == "GET / HTTP/1.1\r\n\r\n")
+        expectEqual(Self.build("/", in: &second), "GET / HTTP/1.1\r\n\r\n")
         // What one connection needed far more of is not kept for the others.
         let long = "/" + String(repeating: "a", count: 8000)
         for _ in 0..<10 { _ = Self.build(long, in: &second) }

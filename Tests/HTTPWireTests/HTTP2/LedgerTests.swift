@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -49,7 +50,7 @@ struct LedgerTests {
         var allowance = HTTP2Ledger.Allowance(60)
         var taken = (0..<61).map { _ in allowance.take(now: 5_000) }
         let expected = Array(repeating: true, count: 60) + [false]
-        #expect(taken == expected)
+        expectEqual(taken, expected)
         var later = HTTP2Ledger.Allowance(60)
         taken = (0..<600).map { later.take(now: $0 * 1_000) }
         #expect(!taken.contains(false))

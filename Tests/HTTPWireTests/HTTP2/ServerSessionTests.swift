@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -58,7 +59,7 @@ struct ServerSessionTests {
             try session.send(into: &out, atMost: 64 << 10, now: 1_000)
             #expect(out.count < most)
         } while !out.isEmpty
-        #expect(session.unsentBytes == 0)
+        expectEqual(session.unsentBytes, 0)
     }
 
     @Test func `streams send in turn where the connection's window is small`() throws {
@@ -73,7 +74,7 @@ struct ServerSessionTests {
         while let frame = walk.next(in: out.span, from: &position) {
             if frame.type == 0 { served.append(frame.stream) }
         }
-        #expect(served == [1, 3, 5, 1])
+        expectEqual(served, [1, 3, 5, 1])
     }
 
     /// As Firefox does, which opens the window of each stream that it asks on.
@@ -97,6 +98,6 @@ struct ServerSessionTests {
             var out: [UInt8] = []
             try session.send(into: &out, atMost: 1 << 20, now: 1_000)
         }
-        #expect(session.openCount == 0)
+        expectEqual(session.openCount, 0)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import HTTPWire
@@ -17,7 +18,7 @@ struct StreamTableTests {
             table.remove(Int32(removed * 2))
             #expect(table[Int32(removed * 2 + 1)] == nil)
         }
-        #expect(table.count == 5)
+        expectEqual(table.count, 5)
         for kept in [1, 2, 5, 6, 7] { #expect(table[Int32(kept * 2 + 1)] === streams[kept]) }
     }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import KeyStore
 import Telemetry
 import Testing
@@ -93,29 +94,29 @@ struct AppleCallsTests {
             authorizations += Self.requests(actions).map(\.authorization)
             _ = calls.answered(ticket, Self.answer(200), Self.at(Double(ticket) * 149))
         }
-        #expect(Set(authorizations).count == 1)
-        #expect(calls.party.tokensSigned == 1)
+        expectEqual(Set(authorizations).count, 1)
+        expectEqual(calls.party.tokensSigned, 1)
         let later = Self.requests(calls.handedIn(21, Self.call(), Self.at(149 + 3_000)))
         #expect(later.map(\.authorization) != [authorizations[0]])
-        #expect(calls.party.tokensSigned == 2)
+        expectEqual(calls.party.tokensSigned, 2)
     }
 
     @Test func `a clock that is set back makes a new token`() {
         var calls = Self.calls()
         _ = calls.handedIn(1, Self.call(), Self.at(0))
         _ = calls.handedIn(2, Self.call(), Self.at(1, wall: 1_799_000_000))
-        #expect(calls.party.tokensSigned == 2)
+        expectEqual(calls.party.tokensSigned, 2)
     }
 
     @Test func `DeviceCheck always has Bearer, receipts only where they are to`() {
         for writesBearer in [false, true] {
             var calls = Self.calls(writesBearer: writesBearer)
             let receipt = Self.requests(calls.handedIn(1, Self.call(), Self.at(0)))[0]
-            #expect(receipt.authorization.hasPrefix("Bearer ") == writesBearer)
-            #expect(receipt.url == "https://r.test/v1/attestationData")
+            expectEqual(receipt.authorization.hasPrefix("Bearer "), writesBearer)
+            expectEqual(receipt.url, "https://r.test/v1/attestationData")
             let query = Self.requests(calls.handedIn(2, Self.call(.queryBits), Self.at(0)))[0]
             #expect(query.authorization.hasPrefix("Bearer "))
-            #expect(query.url == "https://d.test/v1/query_two_bits")
+            expectEqual(query.url, "https://d.test/v1/query_two_bits")
         }
     }
 
@@ -129,24 +130,24 @@ struct AppleCallsTests {
         }
         let actions = calls.answered(1, Self.answer(200), Self.at(6))
         let dropped = [CallReply](repeating: .unsent(.queueTimeout), count: 6)
-        #expect(Self.replies(actions) == [Self.answer(200)] + dropped)
-        #expect(Self.requests(actions).map(\.timeout) == [.seconds(7)])
-        #expect(calls.standing.map(\.line.condition) == [.closed])
+        expectEqual(Self.replies(actions), [Self.answer(200)] + dropped)
+        expectEqual(Self.requests(actions).map(\.timeout), [.seconds(7)])
+        expectEqual(calls.standing.map(\.line.condition), [.closed])
     }
 
     @Test func `a 401 makes one new token and one more call, then it is told`() {
         var calls = Self.calls()
         let first = Self.requests(calls.handedIn(1, Self.call(), Self.at(0)))[0]
         let again = calls.answered(1, Self.answer(401), Self.at(1))
-        #expect(Self.replies(again) == [])
+        expectEqual(Self.replies(again), [])
         let second = Self.requests(again)[0]
         #expect(second.authorization != first.authorization)
-        #expect(second.content == first.content)
-        #expect(second.timeout == .seconds(9))
+        expectEqual(second.content, first.content)
+        expectEqual(second.timeout, .seconds(9))
         let end = calls.answered(1, Self.answer(401), Self.at(2))
-        #expect(Self.requests(end) == [])
-        #expect(Self.replies(end) == [Self.answer(401)])
-        #expect(calls.party.tokensSigned == 2)
+        expectEqual(Self.requests(end), [])
+        expectEqual(Self.replies(end), [Self.answer(401)])
+        expectEqual(calls.party.tokensSigned, 2)
     }
 
     @Test func `calls that are refused together share the new token`() {
@@ -159,32 +160,32 @@ struct AppleCallsTests {
             let again = calls.answered(ticket, Self.answer(401), Self.at(1))
             authorizations.formUnion(Self.requests(again).map(\.authorization))
         }
-        #expect(authorizations.count == 1)
-        #expect(calls.party.tokensSigned == 2)
+        expectEqual(authorizations.count, 1)
+        expectEqual(calls.party.tokensSigned, 2)
     }
 
     @Test func `the team's own key signs, and without a team only one key is clear`() {
         var calls = Self.calls([Self.first, Self.second])
-        #expect(
-            Self.replies(calls.handedIn(1, Self.call(), Self.at(0))) == [.unsent(.noCredential)]
+        expectEqual(
+            Self.replies(calls.handedIn(1, Self.call(), Self.at(0))),
+            [.unsent(.noCredential)]
         )
         let named = Self.call(team: Self.second.teamID)
-        #expect(Self.requests(calls.handedIn(2, named, Self.at(0))).count == 1)
+        expectEqual(Self.requests(calls.handedIn(2, named, Self.at(0))).count, 1)
         let unknown = Self.call(team: "TEAM000000")
-        #expect(
-            Self.replies(calls.handedIn(3, unknown, Self.at(0))) == [.unsent(.noCredential)]
-        )
+        expectEqual(Self.replies(calls.handedIn(3, unknown, Self.at(0))), [.unsent(.noCredential)])
         var none = Self.calls([])
-        #expect(
-            Self.replies(none.handedIn(1, Self.call(), Self.at(0))) == [.unsent(.noCredential)]
+        expectEqual(
+            Self.replies(none.handedIn(1, Self.call(), Self.at(0))),
+            [.unsent(.noCredential)]
         )
     }
 
     @Test func `a key of a test authority is called about where a host for it is named`() {
         var calls = Self.calls()
-        #expect(
-            Self.replies(calls.handedIn(1, Self.call(.receipts, .test), Self.at(0)))
-                == [.unsent(.noHost)]
+        expectEqual(
+            Self.replies(calls.handedIn(1, Self.call(.receipts, .test), Self.at(0))),
+            [.unsent(.noHost)]
         )
     }
 
@@ -192,16 +193,17 @@ struct AppleCallsTests {
         var calls = Self.calls()
         for ticket in 1...12 as ClosedRange<UInt64> {
             let actions = calls.handedIn(ticket, Self.call(), Self.at(0))
-            #expect(Self.requests(actions).count == (ticket <= 2 ? 1 : 0))
+            expectEqual(Self.requests(actions).count, ticket <= 2 ? 1 : 0)
         }
-        #expect(
-            Self.replies(calls.handedIn(13, Self.call(), Self.at(0))) == [.unsent(.queueFull)]
+        expectEqual(
+            Self.replies(calls.handedIn(13, Self.call(), Self.at(0))),
+            [.unsent(.queueFull)]
         )
         // The other service has a line of its own.
-        #expect(Self.requests(calls.handedIn(14, Self.call(.queryBits), Self.at(0))).count == 1)
+        expectEqual(Self.requests(calls.handedIn(14, Self.call(.queryBits), Self.at(0))).count, 1)
         let actions = calls.answered(1, Self.answer(200), Self.at(1))
-        #expect(Self.requests(actions).count == 1)
-        #expect(calls.standing.map(\.line.waitingCount) == [9, 0])
+        expectEqual(Self.requests(actions).count, 1)
+        expectEqual(calls.standing.map(\.line.waitingCount), [9, 0])
     }
 
     @Test func `the rate holds calls back, and one wake-up is asked for`() {
@@ -211,23 +213,23 @@ struct AppleCallsTests {
             let actions = calls.handedIn(ticket, Self.call(), Self.at(0))
             wakes += actions.count { if case .wake = $0 { true } else { false } }
         }
-        #expect(wakes == 1)
+        expectEqual(wakes, 1)
         let host = AppleHost(.receipts, .production)
-        #expect(Self.requests(calls.woken(host, Self.at(0.5))).count == 1)
-        #expect(Self.requests(calls.woken(host, Self.at(1))).count == 1)
-        #expect(Self.requests(calls.woken(host, Self.at(1.5))).count == 1)
-        #expect(Self.requests(calls.woken(host, Self.at(2))).count == 0)
+        expectEqual(Self.requests(calls.woken(host, Self.at(0.5))).count, 1)
+        expectEqual(Self.requests(calls.woken(host, Self.at(1))).count, 1)
+        expectEqual(Self.requests(calls.woken(host, Self.at(1.5))).count, 1)
+        expectEqual(Self.requests(calls.woken(host, Self.at(2))).count, 0)
     }
 
     @Test func `a call that waits too long was not sent, and one under way has an unknown end`() {
         var calls = Self.calls(concurrent: 1)
         _ = calls.handedIn(1, Self.call(), Self.at(0))
         _ = calls.handedIn(2, Self.call(), Self.at(0))
-        #expect(Self.replies(calls.timeIsUp(2, Self.at(10))) == [.unsent(.queueTimeout)])
-        #expect(Self.replies(calls.timeIsUp(1, Self.at(10))) == [.failed(.timeout)])
+        expectEqual(Self.replies(calls.timeIsUp(2, Self.at(10))), [.unsent(.queueTimeout)])
+        expectEqual(Self.replies(calls.timeIsUp(1, Self.at(10))), [.failed(.timeout)])
         // Late news is dropped.
-        #expect(calls.answered(1, Self.answer(200), Self.at(11)) == [])
-        #expect(calls.timeIsUp(1, Self.at(12)) == [])
+        expectEqual(calls.answered(1, Self.answer(200), Self.at(11)), [])
+        expectEqual(calls.timeIsUp(1, Self.at(12)), [])
     }
 
     @Test func `when the host is left alone, calls that wait are told at once, each once`() {
@@ -239,20 +241,22 @@ struct AppleCallsTests {
         for ticket in 1...5 as ClosedRange<UInt64> {
             replies += Self.replies(calls.answered(ticket, .failed(.timeout), Self.at(1)))
         }
-        #expect(replies.filter { $0 == .failed(.timeout) }.count == 5)
-        #expect(replies.filter { $0 == .unsent(.breakerOpen) }.count == 3)
-        #expect(
-            Self.replies(calls.handedIn(9, Self.call(), Self.at(1.5))) == [.unsent(.breakerOpen)]
+        expectEqual(replies.filter { $0 == .failed(.timeout) }.count, 5)
+        expectEqual(replies.filter { $0 == .unsent(.breakerOpen) }.count, 3)
+        expectEqual(
+            Self.replies(calls.handedIn(9, Self.call(), Self.at(1.5))),
+            [.unsent(.breakerOpen)]
         )
         // After the pause one call tries, on a new connection, and its success lets all in.
         let probe = Self.requests(calls.handedIn(10, Self.call(), Self.at(3)))
-        #expect(probe.map(\.avoidsOldConnections) == [true])
-        #expect(
-            Self.replies(calls.handedIn(11, Self.call(), Self.at(3))) == [.unsent(.breakerOpen)]
+        expectEqual(probe.map(\.avoidsOldConnections), [true])
+        expectEqual(
+            Self.replies(calls.handedIn(11, Self.call(), Self.at(3))),
+            [.unsent(.breakerOpen)]
         )
         _ = calls.answered(10, Self.answer(200), Self.at(3))
         let next = Self.requests(calls.handedIn(12, Self.call(), Self.at(3)))
-        #expect(next.map(\.avoidsOldConnections) == [false])
+        expectEqual(next.map(\.avoidsOldConnections), [false])
     }
 
     @Test func `calls with little time say nothing about the host when they get no answer`() {
@@ -260,21 +264,22 @@ struct AppleCallsTests {
         for ticket in 1...20 as ClosedRange<UInt64> {
             let now = Self.at(Double(ticket))
             let call = Self.call(timeout: .milliseconds(999))
-            #expect(Self.requests(calls.handedIn(ticket, call, now)).count == 1)
-            #expect(Self.replies(calls.answered(ticket, .failed(.timeout), now)).count == 1)
+            expectEqual(Self.requests(calls.handedIn(ticket, call, now)).count, 1)
+            expectEqual(Self.replies(calls.answered(ticket, .failed(.timeout), now)).count, 1)
         }
-        #expect(calls.standing.map(\.line.condition) == [.closed])
-        #expect(calls.standing.map(\.line.underWayCount) == [0])
+        expectEqual(calls.standing.map(\.line.condition), [.closed])
+        expectEqual(calls.standing.map(\.line.underWayCount), [0])
     }
 
     @Test func `a 429 leaves the host alone for as long as Apple asks`() {
         var calls = Self.calls()
         _ = calls.handedIn(1, Self.call(), Self.at(0))
         _ = calls.answered(1, Self.answer(429, retryAfter: 30), Self.at(0))
-        #expect(
-            Self.replies(calls.handedIn(2, Self.call(), Self.at(29))) == [.unsent(.breakerOpen)]
+        expectEqual(
+            Self.replies(calls.handedIn(2, Self.call(), Self.at(29))),
+            [.unsent(.breakerOpen)]
         )
-        #expect(Self.requests(calls.handedIn(3, Self.call(), Self.at(31))).count == 1)
+        expectEqual(Self.requests(calls.handedIn(3, Self.call(), Self.at(31))).count, 1)
     }
 
     @Test func `a stop tells all, and nothing is called after it`() {
@@ -282,12 +287,10 @@ struct AppleCallsTests {
         _ = calls.handedIn(1, Self.call(), Self.at(0))
         _ = calls.handedIn(2, Self.call(), Self.at(0))
         let actions = calls.stopped(Self.at(1))
-        #expect(Self.replies(actions) == [.failed(.stopping), .unsent(.stopping)])
-        #expect(Self.requests(actions) == [])
-        #expect(
-            Self.replies(calls.handedIn(3, Self.call(), Self.at(1))) == [.unsent(.stopping)]
-        )
-        #expect(calls.answered(1, Self.answer(401), Self.at(2)) == [])
+        expectEqual(Self.replies(actions), [.failed(.stopping), .unsent(.stopping)])
+        expectEqual(Self.requests(actions), [])
+        expectEqual(Self.replies(calls.handedIn(3, Self.call(), Self.at(1))), [.unsent(.stopping)])
+        expectEqual(calls.answered(1, Self.answer(401), Self.at(2)), [])
     }
 
     @Test func `a reload keeps the token of a key that stays, and forgets another's`() {
@@ -296,7 +299,7 @@ struct AppleCallsTests {
         _ = calls.replaced(Self.settings([Self.first, Self.second]), Self.at(1))
         let named = Self.call(team: Self.first.teamID)
         let after = Self.requests(calls.handedIn(2, named, Self.at(1)))[0]
-        #expect(after.authorization == before.authorization)
+        expectEqual(after.authorization, before.authorization)
         _ = calls.replaced(Self.settings([Self.second]), Self.at(2))
         _ = calls.answered(1, Self.answer(200), Self.at(2))
         _ = calls.replaced(Self.settings([Self.first]), Self.at(3))
@@ -322,25 +325,25 @@ struct AppleCallsTests {
             keyID: "NEXTKEY123",
             key: P256PrivateKey()
         )
-        #expect(calls.replaced(Self.settings([other]), Self.at(1)) == [])
+        expectEqual(calls.replaced(Self.settings([other]), Self.at(1)), [])
         let requests = Self.requests(calls.answered(1, Self.answer(200), Self.at(2)))
         let header = requests.first?.authorization.split(separator: ".").first
         let bytes = header.flatMap { Base64.decode($0) } ?? []
         #expect(String(decoding: bytes, as: UTF8.self).contains("NEXTKEY123"))
         // A 401 of a call that began before is answered with the key that is there now.
         let again = Self.requests(calls.answered(2, Self.answer(401), Self.at(3)))
-        #expect(again.map(\.authorization) == requests.map(\.authorization))
+        expectEqual(again.map(\.authorization), requests.map(\.authorization))
     }
 
     @Test func `calls that wait end at once when a reload takes their key or host away`() {
         var calls = Self.waiting([Self.first, Self.second])
         let unsigned = calls.replaced(Self.settings([Self.second]), Self.at(1))
-        #expect(unsigned.first == .reply(3, .unsent(.noCredential)))
+        expectEqual(unsigned.first, .reply(3, .unsent(.noCredential)))
         calls = Self.waiting([Self.first])
         var settings = Self.settings()
         settings.hosts[AppleHost(.receipts, .production)] = nil
-        #expect(calls.replaced(settings, Self.at(1)).first == .reply(3, .unsent(.noHost)))
-        #expect(calls.standing.first?.line.waitingCount == 0)
+        expectEqual(calls.replaced(settings, Self.at(1)).first, .reply(3, .unsent(.noHost)))
+        expectEqual(calls.standing.first?.line.waitingCount, 0)
     }
 
     /// The end of the first one let the second one begin, which could not be written any more.
@@ -352,8 +355,8 @@ struct AppleCallsTests {
         var settings = Self.settings()
         settings.hosts[AppleHost(.receipts, .production)] = nil
         let actions = calls.replaced(settings, Self.at(4))
-        #expect(Self.requests(actions) == [])
-        #expect(Self.replies(actions) == [.unsent(.noHost), .unsent(.noHost)])
+        expectEqual(Self.requests(actions), [])
+        expectEqual(Self.replies(actions), [.unsent(.noHost), .unsent(.noHost)])
     }
 
     @Test func `ends that are alike are told once a minute, with how many were not`() {
@@ -366,8 +369,9 @@ struct AppleCallsTests {
             let actions = calls.answered(ticket, Self.answer(404), time)
             notices += actions.compactMap { if case .tell(let notice) = $0 { notice } else { nil } }
         }
-        #expect(
-            notices == [
+        expectEqual(
+            notices,
+            [
                 .ended(kind, .status(404), untold: 0),
                 .ended(kind, .status(404), untold: 2),
             ]
@@ -384,9 +388,9 @@ struct AppleCallsTests {
         let counted = calls.tally.sortedEnds.map {
             "\($0.end.kind.service) \($0.end.status) \($0.count)"
         }
-        #expect(counted == ["queryBits no-host 1", "receipts 200 2", "receipts 404 1"])
-        #expect(calls.tally.durations[.receipts]?.count == 3)
-        #expect(calls.tally.durations[.deviceCheck] == nil)
+        expectEqual(counted, ["queryBits no-host 1", "receipts 200 2", "receipts 404 1"])
+        expectEqual(calls.tally.durations[.receipts]?.count, 3)
+        expectEqual(calls.tally.durations[.deviceCheck], nil)
     }
 }
 

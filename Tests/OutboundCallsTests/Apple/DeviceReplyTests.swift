@@ -1,3 +1,4 @@
+import Expectations
 import KeyStore
 import Rules
 import Testing
@@ -38,7 +39,7 @@ import Verification
         body: String,
         expected: DeviceReply
     ) {
-        #expect(DeviceReply(Self.answer(200, body), to: .query) == expected)
+        expectEqual(DeviceReply(Self.answer(200, body), to: .query), expected)
     }
 
     @Test(arguments: [DeviceQuestion.update(set), .validate])
@@ -46,7 +47,7 @@ import Verification
         question: DeviceQuestion
     ) {
         for body in ["", "OK", "{}"] {
-            #expect(DeviceReply(Self.answer(200, body), to: question) == .done)
+            expectEqual(DeviceReply(Self.answer(200, body), to: question), .done)
         }
     }
 
@@ -77,7 +78,7 @@ import Verification
         expected: DeviceFault
     ) {
         for question in [DeviceQuestion.query, .update(Self.set), .validate] {
-            #expect(DeviceReply(reply, to: question) == .failed(expected))
+            expectEqual(DeviceReply(reply, to: question), .failed(expected))
         }
     }
 
@@ -127,10 +128,10 @@ import Verification
             at: 1_763_814_000_123,
             timeout: .seconds(2)
         )
-        #expect(String(decoding: call.body, as: UTF8.self) == body)
+        expectEqual(String(decoding: call.body, as: UTF8.self), body)
         #expect(call.service.path == path && call.contentType == "application/json")
         #expect(call.environment == .development && call.teamID == "ABCDE12345")
-        #expect(call.timeout == .seconds(2))
+        expectEqual(call.timeout, .seconds(2))
     }
 
     // MARK: Tokens and changes
@@ -150,13 +151,13 @@ import Verification
 
     @Test(arguments: ["", "=", "a", "+/8= ", "+/8=\n", "+/9=", "{}"])
     func `what is no base64 is no token`(text: String) {
-        #expect(Self.token(text) == nil)
+        expectEqual(Self.token(text), nil)
     }
 
     @Test func `a token has a longest length`() {
         let longest = String(repeating: "A", count: DeviceToken.textMax)
         #expect(Self.token(longest) != nil)
-        #expect(Self.token(longest + "AAAA") == nil)
+        expectEqual(Self.token(longest + "AAAA"), nil)
     }
 
     @Test(
@@ -167,27 +168,27 @@ import Verification
     )
     func `an origin names the bits that change`(text: String, bit0: Bool?, bit1: Bool?) {
         let change = Self.change(text)
-        #expect(change == DeviceChange(bit0: bit0, bit1: bit1))
-        #expect(change?.isEmpty == (bit0 == nil && bit1 == nil))
+        expectEqual(change, DeviceChange(bit0: bit0, bit1: bit1))
+        expectEqual(change?.isEmpty, bit0 == nil && bit1 == nil)
     }
 
     @Test(arguments: ["", "1", "1,", ",1", "1,1,1", "true,false", "2,0", "10", "1;0", "1,-,"])
     func `any other value changes nothing`(text: String) {
-        #expect(Self.change(text) == nil)
+        expectEqual(Self.change(text), nil)
     }
 
     /// An application that mirrors the request's fields would undo what another response changed.
     @Test func `what an origin is told of the bits is no change of them`() {
-        for bits in DeviceBits.all { #expect(Self.change(bits.fieldText) == nil) }
+        for bits in DeviceBits.all { expectEqual(Self.change(bits.fieldText), nil) }
     }
 
     @Test func `a bit that is not named stays`() {
         for bits in DeviceBits.all {
             let change = DeviceChange(bit0: true, bit1: nil)
-            #expect(change.whole == nil)
-            #expect(change.applied(to: bits) == DeviceBits(bit0: true, bit1: bits.bit1))
+            expectEqual(change.whole, nil)
+            expectEqual(change.applied(to: bits), DeviceBits(bit0: true, bit1: bits.bit1))
         }
         let both = DeviceChange(bit0: false, bit1: true)
-        #expect(both.whole == DeviceBits(bit0: false, bit1: true))
+        expectEqual(both.whole, DeviceBits(bit0: false, bit1: true))
     }
 }

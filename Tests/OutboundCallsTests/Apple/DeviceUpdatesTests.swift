@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import KeyStore
 import Rules
 import Testing
@@ -33,13 +34,13 @@ import Verification
         _ outcome: Outcome? = nil,
         _ place: SourceLocation = #_sourceLocation
     ) {
-        #expect(step.0 == action, sourceLocation: place)
-        #expect(step.1 == outcome, sourceLocation: place)
+        expectEqual(step.0, action, sourceLocation: place)
+        expectEqual(step.1, outcome, sourceLocation: place)
     }
 
     /// It waits or has begun.
     private func expect(_ outcome: Outcome?, _ place: SourceLocation = #_sourceLocation) {
-        #expect(outcome == nil, sourceLocation: place)
+        expectEqual(outcome, nil, sourceLocation: place)
     }
 
     @Test func `a bit that is not named is read, and written as it was`() throws {
@@ -51,7 +52,7 @@ import Verification
             .ask(.update(Self.bits(true, true)), device)
         )
         expect(updates.replied(.done, to: key, random: 0), .none, .kept(Self.bits(true, true)))
-        #expect(updates.pending == 0)
+        expectEqual(updates.pending, 0)
     }
 
     @Test func `bits that were never set are both clear`() throws {
@@ -96,7 +97,7 @@ import Verification
             updates.replied(.bits(Self.bits(true, false), month: nil), to: key, random: 0),
             .ask(.update(Self.bits(true, true)), two)
         )
-        #expect(updates.pending == 2)
+        expectEqual(updates.pending, 2)
     }
 
     @Test func `a failure that may pass is tried again, from the reading on, and not for ever`()
@@ -118,8 +119,8 @@ import Verification
                 return
             }
             pauses.append(pause)
-            #expect(outcome == nil)
-            #expect(updates.pauseEnded(of: key) == .ask(.query, device))
+            expectEqual(outcome, nil)
+            expectEqual(updates.pauseEnded(of: key), .ask(.query, device))
         }
         #expect(pauses == pauses.sorted() && pauses.first != pauses.last)
         expect(updates.replied(.failed(fault), to: key, random: 0), .none, .failed(fault))
@@ -153,7 +154,7 @@ import Verification
             return
         }
         #expect(pause <= .seconds(expected) && pause > .zero)
-        if seconds != nil { #expect(pause == .seconds(expected)) }
+        if seconds != nil { expectEqual(pause, .seconds(expected)) }
     }
 
     @Test func `a key, and all keys together, have so many that wait`() throws {

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Testing
 
 @testable import OutboundCalls
@@ -19,16 +20,17 @@ struct ProviderTokenTests {
             let parts = token.text.split(separator: ".")
             try #require(parts.count == 3)
             let header = try #require(Base64.decode(parts[0]))
-            #expect(
-                String(decoding: header, as: UTF8.self) == #"{"alg":"ES256","kid":"ABC123DEFG"}"#
+            expectEqual(
+                String(decoding: header, as: UTF8.self),
+                #"{"alg":"ES256","kid":"ABC123DEFG"}"#
             )
             let claims = try #require(Base64.decode(parts[1]))
-            #expect(
-                String(decoding: claims, as: UTF8.self)
-                    == #"{"iss":"TEAM123456","iat":\#(1_800_000_000 + second)}"#
+            expectEqual(
+                String(decoding: claims, as: UTF8.self),
+                #"{"iss":"TEAM123456","iat":\#(1_800_000_000 + second)}"#
             )
             let signature = try #require(Base64.decode(parts[2]))
-            #expect(signature.count == 64)
+            expectEqual(signature.count, 64)
             let signed = Array("\(parts[0]).\(parts[1])".utf8)
             let publicKey = Self.key.publicKey
             let isValid = { (message: [UInt8]) in
@@ -56,7 +58,7 @@ struct ProviderTokenTests {
     ) {
         let token = ProviderToken(Self.credential, at: 1_800_000_000)
         let now = Int64(1_800_000_000).addingReportingOverflow(seconds)
-        #expect(token.isGood(at: now.overflow ? seconds : now.partialValue) == isGood)
+        expectEqual(token.isGood(at: now.overflow ? seconds : now.partialValue), isGood)
     }
 
     @Test func `a p8 file as Apple gives it is read`() throws {
@@ -65,7 +67,7 @@ struct ProviderTokenTests {
             keyID: "ABC123DEFG",
             pem: Self.key.key.pem
         )
-        #expect(credential == Self.credential)
+        expectEqual(credential, Self.credential)
         #expect(Self.key.key.pem.hasPrefix("-----BEGIN PRIVATE KEY-----"))
     }
 
@@ -90,6 +92,6 @@ struct ProviderTokenTests {
         ("team123456", false), ("TEAM12345\"", false), ("", false), ("TÉAM12345", false),
     ])
     func `an id has ten capital letters and digits`(_ text: String, _ isID: Bool) {
-        #expect(AppleCredential.isID(text) == isID)
+        expectEqual(AppleCredential.isID(text), isID)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import KeyStore
 import OutboundCalls
 import TestSupport
@@ -149,7 +150,7 @@ import Testing
         let closest = zip(times, times.dropFirst()).map { $1 - $0 }.min() ?? 0
         #expect(closest >= 1_000)
         // The window: none before field 19, none behind field 21, none of a key that is gone.
-        #expect(campaign.wrong == 0)
+        expectEqual(campaign.wrong, 0)
         // Each key in its turn: a week and its tenth, and a day for what waits before it.
         let gapMax = 7 * Self.day + 7 * Self.day / 10 + Self.day
         for key in campaign.keys {
@@ -158,7 +159,7 @@ import Testing
             #expect(gap <= gapMax)
             if gap > gapMax { return }
         }
-        #expect(campaign.keys.count(where: \.isGone) == Self.keyCount / 100)
+        expectEqual(campaign.keys.count(where: \.isGone), Self.keyCount / 100)
         // No key is asked for more than it needs: a call for each renewal, one for each key that
         // is gone, those of the outage, and at most eight that each restart cut off.
         let renewals = campaign.keys.reduce(0) { $0 + $1.renewals.count }
@@ -168,6 +169,6 @@ import Testing
         #expect(failed <= 40, "the outage is not hammered")
         // The most active keys first. Keys whose receipt ends soon don't exist at the start.
         let first = campaign.calls.prefix(1_000).map { campaign.keys[$0.row].due.lastUsedAt ?? 0 }
-        #expect(first == first.sorted(by: >))
+        expectEqual(first, first.sorted(by: >))
     }
 }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import KeyStore
 import OutboundCalls
 import Testing
@@ -13,7 +14,7 @@ import Testing
 
     /// Has the schedule look at what is due, and returns what it would do next.
     private mutating func scan(_ due: [DueReceipt], at now: Int64 = start) {
-        #expect(schedule.next(at: now, random: 0) == .scan)
+        expectEqual(schedule.next(at: now, random: 0), .scan)
         for one in due { schedule.offer(one, at: now) }
         schedule.scanEnded(at: now)
     }
@@ -37,7 +38,7 @@ import Testing
     ) -> ReceiptState? {
         let due = DueReceipt(row: 1, expiresAt: expiresAt)
         scan([due], at: now)
-        #expect(schedule.next(at: now, random: 0) == .renew(due))
+        expectEqual(schedule.next(at: now, random: 0), .renew(due))
         return schedule.ended(due, end, at: now, random: 0)
     }
 
@@ -53,30 +54,30 @@ import Testing
             DueReceipt(row: 6, dueAt: 8), DueReceipt(row: 7, dueAt: 7),
             DueReceipt(row: 8, expiresAt: Self.second - 1, lastUsedAt: 99),
         ])
-        #expect(rows(9) == [5, 3, 2, 4, 1, 7, 6, 8])
+        expectEqual(rows(9), [5, 3, 2, 4, 1, 7, 6, 8])
     }
 
     @Test mutating func `as many are held ahead as five minutes take, and those are the best`() {
         let count = 5_000 as Int64
         scan((0..<count).map { DueReceipt(row: $0, lastUsedAt: $0 * 7_919 % count) })
         let best = rows(1_500)
-        #expect(best.count == 1_500)
+        expectEqual(best.count, 1_500)
         let uses = best.map { $0 * 7_919 % count }
         let latest = (0..<1_500 as Range<Int64>).map { count - 1 - $0 }
-        #expect(uses == latest)
+        expectEqual(uses, latest)
         // There was more, so the store is asked again at once.
-        #expect(schedule.next(at: Self.start + 1_600_000, random: 0) == .scan)
+        expectEqual(schedule.next(at: Self.start + 1_600_000, random: 0), .scan)
     }
 
     @Test mutating func `a key that Apple can't be asked about holds no other up`() {
         let due = [DueReceipt(row: 1, lastUsedAt: 2), DueReceipt(row: 2, lastUsedAt: 1)]
         scan(due)
-        #expect(schedule.next(at: Self.start, random: 0) == .renew(due[0]))
+        expectEqual(schedule.next(at: Self.start, random: 0), .renew(due[0]))
         let state = schedule.ended(due[0], .unasked(.noHost), at: Self.start, random: 0)
-        #expect(state?.outcome == .noHost)
-        #expect(state?.triedAt == Self.second)
-        #expect(state?.dueAt == Self.second + Self.day)
-        #expect(schedule.next(at: Self.start + 1_000, random: 0) == .renew(due[1]))
+        expectEqual(state?.outcome, .noHost)
+        expectEqual(state?.triedAt, Self.second)
+        expectEqual(state?.dueAt, Self.second + Self.day)
+        expectEqual(schedule.next(at: Self.start + 1_000, random: 0), .renew(due[1]))
     }
 
     @Test mutating func `calls keep the rate, however much is due`() {
@@ -106,7 +107,7 @@ import Testing
             let action = schedule.next(at: Self.start + step * 1_000, random: 0)
             if case .renew(let due) = action { started[due.environment, default: 0] += 1 }
         }
-        #expect(started == [.production: 8, .development: 8])
+        expectEqual(started, [.production: 8, .development: 8])
     }
 
     @Test mutating func `eight are renewed at once, and no ninth before one ends`() {
@@ -117,7 +118,7 @@ import Testing
             if case .renew(let due) = schedule.next(at: now, random: 0) { started.append(due) }
             now += 1_000
         }
-        #expect(started.count == 8)
+        expectEqual(started.count, 8)
         schedule.dropped(started[0])
         guard case .renew = schedule.next(at: now, random: 0) else {
             Issue.record("a place is free")
@@ -131,18 +132,18 @@ import Testing
             var copy = self
             return copy.end(end)?.dueAt
         }
-        #expect(
-            due(.renewed(notBefore: second + Self.day, expiresAt: second + 90 * Self.day))
-                == second + 7 * Self.day
+        expectEqual(
+            due(.renewed(notBefore: second + Self.day, expiresAt: second + 90 * Self.day)),
+            second + 7 * Self.day
         )
         // One that ends in ten days is renewed as soon as that is allowed.
-        #expect(
-            due(.renewed(notBefore: second + Self.day, expiresAt: second + 10 * Self.day))
-                == second + Self.day
+        expectEqual(
+            due(.renewed(notBefore: second + Self.day, expiresAt: second + 10 * Self.day)),
+            second + Self.day
         )
-        #expect(
-            due(.renewed(notBefore: second + 9 * Self.day, expiresAt: second + 90 * Self.day))
-                == second + 9 * Self.day
+        expectEqual(
+            due(.renewed(notBefore: second + 9 * Self.day, expiresAt: second + 90 * Self.day)),
+            second + 9 * Self.day
         )
     }
 
@@ -152,18 +153,18 @@ import Testing
             var copy = self
             return copy.end(end, expiresAt: expiresAt)
         }
-        #expect(state(.gone)?.outcome == .gone)
-        #expect(state(.gone)?.dueAt == nil)
-        #expect(state(.early)?.outcome == .early)
-        #expect(state(.early)?.dueAt == second + Self.day)
-        #expect(state(.invalid)?.outcome == .invalid)
-        #expect(state(.invalid)?.dueAt == second + Self.day)
-        #expect(state(.rejected)?.outcome == .rejected)
-        #expect(state(.rejected)?.dueAt == second + 7 * Self.day)
+        expectEqual(state(.gone)?.outcome, .gone)
+        expectEqual(state(.gone)?.dueAt, nil)
+        expectEqual(state(.early)?.outcome, .early)
+        expectEqual(state(.early)?.dueAt, second + Self.day)
+        expectEqual(state(.invalid)?.outcome, .invalid)
+        expectEqual(state(.invalid)?.dueAt, second + Self.day)
+        expectEqual(state(.rejected)?.outcome, .rejected)
+        expectEqual(state(.rejected)?.dueAt, second + 7 * Self.day)
         // One that has ended will not be taken later.
-        #expect(state(.rejected, expiresAt: second)?.dueAt == nil)
-        #expect(state(.outage(retryAfter: nil)) == nil)
-        #expect(state(.gone)?.triedAt == second)
+        expectEqual(state(.rejected, expiresAt: second)?.dueAt, nil)
+        expectEqual(state(.outage(retryAfter: nil)), nil)
+        expectEqual(state(.gone)?.triedAt, second)
     }
 
     @Test mutating func `an outage makes all wait, longer each time, and loses no key`() throws {
@@ -172,8 +173,8 @@ import Testing
         let due = DueReceipt(row: 1)
         scan([due])
         for _ in 0..<9 {
-            #expect(schedule.next(at: now, random: 0) == .renew(due))
-            #expect(schedule.ended(due, .outage(retryAfter: nil), at: now, random: 0) == nil)
+            expectEqual(schedule.next(at: now, random: 0), .renew(due))
+            expectEqual(schedule.ended(due, .outage(retryAfter: nil), at: now, random: 0), nil)
             let until = try #require(schedule.pause(of: .production, at: now))
             pauses.append((until - now) / 1_000)
             // What others may be due is looked for meanwhile.
@@ -189,10 +190,10 @@ import Testing
                 }
             }
         }
-        #expect(pauses == [15, 30, 60, 120, 240, 480, 960, 1_800, 1_800])
-        #expect(schedule.next(at: now, random: 0) == .renew(due))
+        expectEqual(pauses, [15, 30, 60, 120, 240, 480, 960, 1_800, 1_800])
+        expectEqual(schedule.next(at: now, random: 0), .renew(due))
         _ = schedule.ended(due, .early, at: now, random: 0)
-        #expect(schedule.pause(of: .production, at: now) == nil)
+        expectEqual(schedule.pause(of: .production, at: now), nil)
     }
 
     @Test mutating func `Retry-After is kept, up to an hour`() {
@@ -202,16 +203,16 @@ import Testing
             let until = copy.schedule.pause(of: .production, at: Self.start)
             return until.map { ($0 - Self.start) / 1_000 }
         }
-        #expect(wait(600) == 600)
-        #expect(wait(1) == 15)
-        #expect(wait(-5) == 15)
-        #expect(wait(.max) == 3_600)
+        expectEqual(wait(600), 600)
+        expectEqual(wait(1), 15)
+        expectEqual(wait(-5), 15)
+        expectEqual(wait(.max), 3_600)
     }
 
     @Test mutating func `rejections in a row are taken for a fault of the configuration`() {
         var now = Self.start
         for number in 1...8 {
-            #expect(schedule.pause(of: .production, at: now) == nil, "\(number)")
+            expectEqual(schedule.pause(of: .production, at: now), nil, "\(number)")
             _ = end(.rejected, at: now)
             now += 61_000
         }
@@ -222,7 +223,7 @@ import Testing
             _ = end(number.isMultiple(of: 5) ? .early : .rejected, at: now)
             now += 61_000
         }
-        #expect(schedule.pause(of: .production, at: now) == nil)
+        expectEqual(schedule.pause(of: .production, at: now), nil)
     }
 
     @Test mutating func `an outage of one environment leaves the receipts of the others alone`() {
@@ -232,16 +233,19 @@ import Testing
             (0..<3).map { DueReceipt(row: $0, environment: one, lastUsedAt: 9) }
             + (3..<6).map { DueReceipt(row: $0, environment: other, lastUsedAt: 1) }
         scan(due)
-        #expect(schedule.next(at: Self.start, random: 0) == .renew(due[0]))
-        #expect(schedule.ended(due[0], .outage(retryAfter: 600), at: Self.start, random: 0) == nil)
-        #expect(schedule.pause(of: one, at: Self.start) == Self.start + 600_000)
-        #expect(schedule.pause(of: other, at: Self.start) == nil)
-        #expect(rows(9, from: Self.start + 1_000) == [3, 4, 5])
+        expectEqual(schedule.next(at: Self.start, random: 0), .renew(due[0]))
+        expectEqual(
+            schedule.ended(due[0], .outage(retryAfter: 600), at: Self.start, random: 0),
+            nil
+        )
+        expectEqual(schedule.pause(of: one, at: Self.start), Self.start + 600_000)
+        expectEqual(schedule.pause(of: other, at: Self.start), nil)
+        expectEqual(rows(9, from: Self.start + 1_000), [3, 4, 5])
         // Behind its pause it goes on.
-        #expect(schedule.next(at: Self.start + 599_000, random: 0) == .scan)
+        expectEqual(schedule.next(at: Self.start + 599_000, random: 0), .scan)
         schedule.offer(due[0], at: Self.start + 599_000)
         schedule.scanEnded(at: Self.start + 599_000)
-        #expect(rows(9, from: Self.start + 600_000) == [0])
+        expectEqual(rows(9, from: Self.start + 600_000), [0])
     }
 
     @Test mutating func `rejections of one environment leave the receipts of the others alone`() {
@@ -252,39 +256,39 @@ import Testing
         }
         #expect(schedule.pause(of: .production, at: now) != nil)
         scan([DueReceipt(row: 1), DueReceipt(row: 2, environment: .development)], at: now)
-        #expect(rows(2, from: now) == [2])
+        expectEqual(rows(2, from: now), [2])
     }
 
     @Test mutating func `a store that fails makes all wait, and longer until it works again`() {
         scan([DueReceipt(row: 1), DueReceipt(row: 2, environment: .test)])
         schedule.storeFailed(at: Self.start, random: 0)
-        #expect(schedule.pause(of: .test, at: Self.start) == Self.start + 15_000)
-        #expect(schedule.next(at: Self.start, random: 0) == .wait(until: Self.start + 15_000))
+        expectEqual(schedule.pause(of: .test, at: Self.start), Self.start + 15_000)
+        expectEqual(schedule.next(at: Self.start, random: 0), .wait(until: Self.start + 15_000))
         // A call that succeeds says nothing about the store.
         _ = schedule.ended(DueReceipt(row: 3), .early, at: Self.start, random: 0)
         schedule.storeFailed(at: Self.start + 15_000, random: 0)
-        #expect(schedule.pause(of: .test, at: Self.start + 15_000) == Self.start + 45_000)
+        expectEqual(schedule.pause(of: .test, at: Self.start + 15_000), Self.start + 45_000)
         schedule.storeWorked()
         schedule.storeFailed(at: Self.start + 45_000, random: 0)
-        #expect(schedule.pause(of: .test, at: Self.start + 45_000) == Self.start + 60_000)
+        expectEqual(schedule.pause(of: .test, at: Self.start + 45_000), Self.start + 60_000)
     }
 
     @Test mutating func `other settings ask for no receipt twice that is under way`() {
         let due = [DueReceipt(row: 1), DueReceipt(row: 2)]
         scan(due)
-        #expect(schedule.next(at: Self.start, random: 0) == .renew(due[0]))
+        expectEqual(schedule.next(at: Self.start, random: 0), .renew(due[0]))
         var settings = RenewalSettings()
         settings.perSecond = 1
         schedule.take(settings)
-        #expect(rows(1, from: Self.start + 1_000) == [2])
+        expectEqual(rows(1, from: Self.start + 1_000), [2])
         scan(due, at: Self.start + 61_000)
-        #expect(rows(3, from: Self.start + 61_000) == [2])
+        expectEqual(rows(3, from: Self.start + 61_000), [2])
     }
 
     @Test mutating func `what an operator asks for goes before what is held ahead`() {
         scan([DueReceipt(row: 1), DueReceipt(row: 2)])
         schedule.ask(DueReceipt(row: 3, isAsked: true), at: Self.start)
-        #expect(rows(3) == [3, 1, 2])
+        expectEqual(rows(3), [3, 1, 2])
     }
 
     @Test mutating func `what an operator asks for while it is held ahead is sent once`() {
@@ -295,7 +299,7 @@ import Testing
             let action = schedule.next(at: Self.start + step * 1_000, random: 0)
             if case .renew(let due) = action { sent.append(due.row) }
         }
-        #expect(sent == [2, 1])
+        expectEqual(sent, [2, 1])
     }
 
     @Test mutating func `a clock that is put back stops nothing for long`() {
@@ -316,15 +320,18 @@ import Testing
     )
     func `each status says what Apple says it does`(status: Int, reply: ReceiptReply) {
         let body = Array(Base64.text([1, 2, 3]).utf8)
-        #expect(ReceiptReply(.answered(status: status, retryAfter: 9, body: body)) == reply)
+        expectEqual(ReceiptReply(.answered(status: status, retryAfter: 9, body: body)), reply)
     }
 
     @Test func `what is no base64, and what was not answered, is told apart`() {
         let garbage = Array("<html>".utf8)
-        #expect(ReceiptReply(.answered(status: 200, retryAfter: nil, body: garbage)) == .unreadable)
-        #expect(ReceiptReply(.unsent(.noCredential)) == .unasked(.noCredential))
-        #expect(ReceiptReply(.unsent(.noHost)) == .unasked(.noHost))
-        #expect(ReceiptReply(.unsent(.queueFull)) == .outage(retryAfter: nil))
-        #expect(ReceiptReply(.failed(.timeout)) == .outage(retryAfter: nil))
+        expectEqual(
+            ReceiptReply(.answered(status: 200, retryAfter: nil, body: garbage)),
+            .unreadable
+        )
+        expectEqual(ReceiptReply(.unsent(.noCredential)), .unasked(.noCredential))
+        expectEqual(ReceiptReply(.unsent(.noHost)), .unasked(.noHost))
+        expectEqual(ReceiptReply(.unsent(.queueFull)), .outage(retryAfter: nil))
+        expectEqual(ReceiptReply(.failed(.timeout)), .outage(retryAfter: nil))
     }
 }

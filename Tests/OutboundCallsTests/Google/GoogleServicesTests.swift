@@ -1,3 +1,4 @@
+import Expectations
 import KeyAttestation
 import OutboundCalls
 import Testing
@@ -28,11 +29,11 @@ import Testing
 
     @Test func `the release has Google's list, with what it says of each serial`() throws {
         let known = try KnownStatusList.ofRelease()
-        #expect(known.source == .release)
+        expectEqual(known.source, .release)
         #expect(known.list.count > 400)
         let serial = try #require(CertificateSerial("6681152659205225093"))
-        #expect(known.list[serial]?.description == "REVOKED (KEY_COMPROMISE)")
-        #expect(known.list[CertificateSerial(written: "6681152659205225094")] == nil)
+        expectEqual(known.list[serial]?.description, "REVOKED (KEY_COMPROMISE)")
+        expectEqual(known.list[CertificateSerial(written: "6681152659205225094")], nil)
     }
 
     @Test func `a list has the date at which Google vouched for it, and its tag`() throws {
@@ -41,33 +42,33 @@ import Testing
             Issue.record("no list")
             return
         }
-        #expect(list.date == 700)
-        #expect(list.tag == "\"x\"")
-        #expect(list.list.count == 3)
-        #expect(list.source == .google)
+        expectEqual(list.date, 700)
+        expectEqual(list.tag, "\"x\"")
+        expectEqual(list.list.count, 3)
+        expectEqual(list.source, .google)
         guard case .list(let odd) = Self.reply(200, Self.text(3), ["etag": "x\r\ny: 1"]) else {
             Issue.record("no list")
             return
         }
-        #expect(odd.tag == nil)
+        expectEqual(odd.tag, nil)
     }
 
     @Test func `what is no list leaves the one before in use`() throws {
         for text in ["", "{}", "<html>", "{\"entries\": []}", "{\"entries\": {\"x\": {}}}"] {
-            #expect(Self.reply(200, Array(text.utf8)) == .refused(.unreadable), "\(text)")
+            expectEqual(Self.reply(200, Array(text.utf8)), .refused(.unreadable), "\(text)")
         }
         for status in [204, 301, 403, 404, 500] {
-            #expect(Self.reply(status) == .refused(.status), "\(status)")
+            expectEqual(Self.reply(status), .refused(.status), "\(status)")
         }
-        #expect(Self.reply(304) == .refused(.status))
+        expectEqual(Self.reply(304), .refused(.status))
         let tagged = try Self.known(1, tag: "\"x\"")
-        #expect(Self.reply(304, [], ["age": "10"], known: tagged) == .unchanged(at: 990))
+        expectEqual(Self.reply(304, [], ["age": "10"], known: tagged), .unchanged(at: 990))
     }
 
     @Test func `a list that has lost most of its entries is not believed`() throws {
         let known = try Self.known(200)
-        #expect(Self.reply(200, Self.text(99), known: known) == .refused(.shrunk))
-        #expect(Self.reply(200, Self.text(0), known: known) == .refused(.shrunk))
+        expectEqual(Self.reply(200, Self.text(99), known: known), .refused(.shrunk))
+        expectEqual(Self.reply(200, Self.text(0), known: known), .refused(.shrunk))
         for (before, after) in [(200, 100), (99, 0), (200, 201)] {
             let reply = Self.reply(200, Self.text(after), known: try Self.known(before))
             guard case .list = reply else {
@@ -97,20 +98,20 @@ import Testing
         ] as [([String: String], Int?)]
     )
     func `an answer is fresh for max-age less Age`(fields: [String: String], seconds: Int?) {
-        #expect(FetchedFields(fields).freshness == seconds.map { .seconds($0) })
+        expectEqual(FetchedFields(fields).freshness, seconds.map { .seconds($0) })
     }
 
     @Test func `a request comes when the answer is no longer fresh, within the bounds`() {
         let bounds = FetchSchedule.Bounds(least: .seconds(100), most: .seconds(1_000))
         var schedule = FetchSchedule(bounds)
-        #expect(schedule.first(age: nil) == .zero)
-        #expect(schedule.first(age: 30) == .seconds(70))
-        #expect(schedule.first(age: 101) == .zero)
-        #expect(schedule.first(age: -9) == .zero)
-        #expect(schedule.answered(fresh: .seconds(500), random: 0) == .seconds(500))
-        #expect(schedule.answered(fresh: .zero, random: 7) == .seconds(100))
-        #expect(schedule.answered(fresh: .seconds(9_999), random: 0) == .seconds(1_000))
-        #expect(schedule.answered(fresh: nil, random: 0) == .seconds(1_000))
+        expectEqual(schedule.first(age: nil), .zero)
+        expectEqual(schedule.first(age: 30), .seconds(70))
+        expectEqual(schedule.first(age: 101), .zero)
+        expectEqual(schedule.first(age: -9), .zero)
+        expectEqual(schedule.answered(fresh: .seconds(500), random: 0), .seconds(500))
+        expectEqual(schedule.answered(fresh: .zero, random: 7), .seconds(100))
+        expectEqual(schedule.answered(fresh: .seconds(9_999), random: 0), .seconds(1_000))
+        expectEqual(schedule.answered(fresh: nil, random: 0), .seconds(1_000))
         for random in [1, 77_777, .max] as [UInt64] {
             let spread = schedule.answered(fresh: .seconds(500), random: random)
             #expect((.seconds(450)...Duration.seconds(500)).contains(spread))
@@ -121,13 +122,13 @@ import Testing
         let bounds = FetchSchedule.Bounds(least: .seconds(100), most: .seconds(1_000))
         var schedule = FetchSchedule(bounds)
         let pauses = (0..<12).map { _ in schedule.failed(retryAfter: nil, random: 0) }
-        #expect(pauses[0] == .seconds(5))
-        #expect(pauses == pauses.sorted())
-        #expect(pauses[11] == .seconds(300))
-        #expect(schedule.failed(retryAfter: 700, random: 0) == .seconds(700))
-        #expect(schedule.failed(retryAfter: 99_999, random: 0) == .seconds(1_000))
+        expectEqual(pauses[0], .seconds(5))
+        expectEqual(pauses, pauses.sorted())
+        expectEqual(pauses[11], .seconds(300))
+        expectEqual(schedule.failed(retryAfter: 700, random: 0), .seconds(700))
+        expectEqual(schedule.failed(retryAfter: 99_999, random: 0), .seconds(1_000))
         _ = schedule.answered(fresh: nil, random: 0)
-        #expect(schedule.failed(retryAfter: nil, random: 0) == .seconds(5))
+        expectEqual(schedule.failed(retryAfter: nil, random: 0), .seconds(5))
     }
 
     @Test func `the copy on disk is read as it was written, and nothing else is`() throws {
@@ -140,18 +141,18 @@ import Testing
                 tag: tag,
                 text: text
             )
-            #expect(Self.copy(file.bytes) == file)
+            expectEqual(Self.copy(file.bytes), file)
             let known = try #require(Self.copy(file.bytes).flatMap { KnownStatusList($0) })
-            #expect(known.date == 77)
-            #expect(known.tag == tag)
-            #expect(known.source == .copy)
-            #expect(known.list.count == 2)
+            expectEqual(known.date, 77)
+            expectEqual(known.tag, tag)
+            expectEqual(known.source, .copy)
+            expectEqual(known.list.count, 2)
             // Cut anywhere, it is no list.
             for count in 0..<file.bytes.count {
                 let cut = Self.copy(Array(file.bytes.prefix(count)))
-                #expect(cut.flatMap { KnownStatusList($0) } == nil)
+                expectEqual(cut.flatMap { KnownStatusList($0) }, nil)
             }
         }
-        #expect(Self.copy(text) == nil)
+        expectEqual(Self.copy(text), nil)
     }
 }

@@ -1,5 +1,6 @@
 import AppleStandIn
 import Encodings
+import Expectations
 import Rules
 import Signatures
 import Testing
@@ -45,9 +46,9 @@ struct IntegrityTests {
         expected.device = [.basic, .device]
         (expected.isRecognized, expected.isLicensed) = (true, true)
         (expected.activity, expected.playProtect) = (1, .noIssues)
-        #expect(verdict == expected)
+        expectEqual(verdict, expected)
         // A reload may set the greatest age.
-        #expect(end == Self.now + 3_601)
+        expectEqual(end, Self.now + 3_601)
         let protects = ["NO_DATA", "POSSIBLE_RISK", "MEDIUM_RISK", "HIGH_RISK", "UNEVALUATED"]
         for word in protects {
             guard case .good(let verdict, _, _) = Self.finding({ $0.playProtect = word }) else {
@@ -66,7 +67,7 @@ struct IntegrityTests {
         guard case .good(let verdict, _, _) = finding else {
             return #expect(Bool(false), "\(finding)")
         }
-        #expect(verdict == IntegrityVerdict())
+        expectEqual(verdict, IntegrityVerdict())
     }
 
     @Test func `the first fault in the order of the checks is found`() {
@@ -80,7 +81,7 @@ struct IntegrityTests {
             (.notYet, { $0.milliseconds += 61_000 }), (.expired, { $0.milliseconds -= 301_000 }),
         ]
         for (refusal, edit) in faults {
-            #expect(Self.finding(edit) == .refused(refusal))
+            expectEqual(Self.finding(edit), .refused(refusal))
         }
         let close = [{ (verdict: inout StandInVerdict) in verdict.milliseconds -= 300_000 }]
         for edit in close {
@@ -96,7 +97,7 @@ struct IntegrityTests {
         func name(_ finding: IntegrityFinding) -> SHA256Digest? {
             if case .good(_, let use, _) = finding { use } else { nil }
         }
-        #expect(name(Self.finding()) == name(Self.finding()))
+        expectEqual(name(Self.finding()), name(Self.finding()))
         #expect(name(Self.finding()) != name(Self.finding { $0.milliseconds += 1 }))
     }
 
@@ -111,7 +112,7 @@ struct IntegrityTests {
         #"{"tokenPayloadExternal": {"testingDetails": {"isTestingResponse": "true"}}}"#,
     ])
     func `an answer in another form is believed in nothing`(_ text: String) {
-        #expect(Self.answered(200, text) == .failed(.unreadable))
+        expectEqual(Self.answered(200, text), .failed(.unreadable))
     }
 
     @Test func `a section elsewhere is not read`() throws {
@@ -119,20 +120,20 @@ struct IntegrityTests {
         let payload = try IntegrityPayload(payload: Array(text.utf8))
         #expect(payload.package.isEmpty)
         let nested = #"{"recentDeviceActivity":{"deviceActivityLevel":"LEVEL_1"}}"#
-        #expect(try IntegrityPayload(payload: Array(nested.utf8)).verdict.activity == nil)
+        try expectEqual(IntegrityPayload(payload: Array(nested.utf8)).verdict.activity, nil)
     }
 
     @Test func `only what no token can cause is a fault of Google's`() {
-        #expect(Self.answered(400) == .refused(.invalid))
-        #expect(Self.answered(403) == .refused(.denied))
-        #expect(Self.answered(413) == .refused(.invalid))
-        #expect(Self.answered(401) == .failed(.accountRefused))
-        #expect(Self.answered(404) == .failed(.callRefused))
-        #expect(Self.answered(302) == .failed(.callRefused))
-        #expect(Self.answered(429) == .failed(.tooMany))
-        #expect(Self.answered(503) == .failed(.broken))
+        expectEqual(Self.answered(400), .refused(.invalid))
+        expectEqual(Self.answered(403), .refused(.denied))
+        expectEqual(Self.answered(413), .refused(.invalid))
+        expectEqual(Self.answered(401), .failed(.accountRefused))
+        expectEqual(Self.answered(404), .failed(.callRefused))
+        expectEqual(Self.answered(302), .failed(.callRefused))
+        expectEqual(Self.answered(429), .failed(.tooMany))
+        expectEqual(Self.answered(503), .failed(.broken))
         let silent = IntegrityFinding(.failed(.timeout), Self.terms, now: Self.now)
-        #expect(silent == .failed(.unanswered(.timeout)))
+        expectEqual(silent, .failed(.unanswered(.timeout)))
     }
 
     // MARK: Access tokens
@@ -150,7 +151,7 @@ struct IntegrityTests {
     @Test func `an access token is good until shortly before its end`() throws {
         let text = #"{"access_token":"a.b","expires_in":3599,"token_type":"Bearer"}"#
         let token = try Self.access(200, text).get()
-        #expect(token.text == "a.b")
+        expectEqual(token.text, "a.b")
         #expect(token.isGood(at: Self.now) && token.isGood(at: Self.now + 3_478))
         #expect(!token.isGood(at: Self.now + 3_479))
         // A clock that was set back by years.
@@ -164,17 +165,17 @@ struct IntegrityTests {
             #"{"access_token":"a","access_token":"b","expires_in":9}"#,
             #"{"access_token":"a","expires_in":"9"}"#,
         ] {
-            #expect(Self.access(200, text) == .failure(.unreadable), "\(text)")
+            expectEqual(Self.access(200, text), .failure(.unreadable), "\(text)")
         }
-        #expect(Self.access(400, "") == .failure(.accountRefused))
-        #expect(Self.access(429, "") == .failure(.tooMany))
-        #expect(Self.access(500, "") == .failure(.broken))
+        expectEqual(Self.access(400, ""), .failure(.accountRefused))
+        expectEqual(Self.access(429, ""), .failure(.tooMany))
+        expectEqual(Self.access(500, ""), .failure(.broken))
     }
 
     @Test func `a file that is no service account's is refused, with its fault`() throws {
         let good = try StandInAccount(tokenURL: "https://localhost/token").json
         let account = try ServiceAccount(json: Array(good.utf8))
-        #expect(account.tokenURL == "https://localhost/token")
+        expectEqual(account.tokenURL, "https://localhost/token")
         let files = [
             "", "[]", good + "x", good.replacing("service_account", with: "authorized_user"),
             good.replacing("client_email", with: "email"),
@@ -198,19 +199,19 @@ struct IntegrityTests {
         let grant = IntegrityCall(service, .grant)
         #expect(grant.host == "play:grant" && calls.limits(of: grant.host) != nil)
         let asked = calls.written(grant, at: Self.now).url
-        #expect(asked == "https://oauth.test/token")
+        expectEqual(asked, "https://oauth.test/token")
         let access = try Self.access(200, #"{"access_token":"pass","expires_in":9}"#).get()
         let question = IntegrityCall.Question.token(Array("t.\"".utf8), package: "a.b", access)
         let written = calls.written(IntegrityCall(service, question), at: Self.now)
-        #expect(written.url == IntegrityService.address + "/v1/a.b:decodeIntegrityToken")
-        #expect(written.fields == [CallRequest.Field("Authorization", "Bearer pass")])
-        #expect(written.content == Array(#"{"integrityToken":"t.\""}"#.utf8))
+        expectEqual(written.url, IntegrityService.address + "/v1/a.b:decodeIntegrityToken")
+        expectEqual(written.fields, [CallRequest.Field("Authorization", "Bearer pass")])
+        expectEqual(written.content, Array(#"{"integrityToken":"t.\""}"#.utf8))
         let renews = calls.renews(written, of: grant)
         #expect(!renews)
         calls.replace(by: [])
-        #expect(calls.obstacle(to: grant) == nil)
+        expectEqual(calls.obstacle(to: grant), nil)
         calls.replace(by: [])
-        #expect(calls.obstacle(to: grant) == .noHost)
+        expectEqual(calls.obstacle(to: grant), .noHost)
     }
 
     @Test func `a text that Google does not make costs no call`() {

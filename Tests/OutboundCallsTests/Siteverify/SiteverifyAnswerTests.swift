@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import OutboundCalls
@@ -41,7 +42,7 @@ import Testing
 
     @Test(arguments: genuine)
     func `an answer in the documented form is read`(_ body: String) {
-        #expect(Self.word(body, Self.settings { $0.hostnames = ["shop.example"] }) == "good")
+        expectEqual(Self.word(body, Self.settings { $0.hostnames = ["shop.example"] }), "good")
     }
 
     @Test(arguments: [
@@ -60,7 +61,7 @@ import Testing
         String(repeating: "[", count: 100), "<html>", "\u{1}",
     ])
     func `what is not in the documented form is believed in nothing`(_ body: String) {
-        #expect(Self.word(body) == "unreadable")
+        expectEqual(Self.word(body), "unreadable")
     }
 
     @Test func `a list of codes has a limit`() {
@@ -68,8 +69,8 @@ import Testing
             let list = Array(repeating: #""bad-request""#, count: count).joined(separator: ",")
             return #"{"success": false, "error-codes": [\#(list)]}"#
         }
-        #expect(Self.word(codes(SiteverifyAnswer.codesMax)) == "call-malformed")
-        #expect(Self.word(codes(SiteverifyAnswer.codesMax + 1)) == "unreadable")
+        expectEqual(Self.word(codes(SiteverifyAnswer.codesMax)), "call-malformed")
+        expectEqual(Self.word(codes(SiteverifyAnswer.codesMax + 1)), "unreadable")
     }
 
     @Test(arguments: [
@@ -84,24 +85,24 @@ import Testing
     ])
     func `each code says whose fault it is`(_ code: String, _ word: String) {
         let body = #"{"success": false, "error-codes": ["\#(code)"]}"#
-        #expect(Self.word(body) == word)
+        expectEqual(Self.word(body), word)
         // Turnstile answers 400 with codes.
-        #expect(Self.word(body, status: 400) == word)
+        expectEqual(Self.word(body, status: 400), word)
     }
 
     @Test func `without a code the token is refused, and among several the gateway's fault counts`()
     {
-        #expect(Self.word(#"{"success": false}"#) == "invalid")
-        #expect(Self.word(#"{"success": false, "error-codes": []}"#) == "invalid")
+        expectEqual(Self.word(#"{"success": false}"#), "invalid")
+        expectEqual(Self.word(#"{"success": false, "error-codes": []}"#), "invalid")
         let both = #"["invalid-input-response", "invalid-input-secret"]"#
-        #expect(Self.word(#"{"success": false, "error-codes": \#(both)}"#) == "secret-refused")
+        expectEqual(Self.word(#"{"success": false, "error-codes": \#(both)}"#), "secret-refused")
     }
 
     /// Otherwise a client could choose a token for which a rule forwards.
     @Test(arguments: [400, 413, 414, 422])
     func `a status that a token may cause refuses it`(_ status: Int) {
-        #expect(Self.word("", status: status) == "call-malformed")
-        #expect(Self.word(#"{"success": false}"#, status: status) == "call-malformed")
+        expectEqual(Self.word("", status: status), "call-malformed")
+        expectEqual(Self.word(#"{"success": false}"#, status: status), "call-malformed")
     }
 
     @Test(arguments: [
@@ -111,7 +112,7 @@ import Testing
         (429, "too-many"), (500, "server-error"), (503, "server-error"),
     ])
     func `no other status says anything of a token`(_ status: Int, _ word: String) {
-        #expect(Self.word("", status: status) == word)
+        expectEqual(Self.word("", status: status), word)
         // A success in such an answer is none.
         #expect(Self.word(#"{"success": true}"#, status: status) != "good")
     }
@@ -119,8 +120,8 @@ import Testing
     @Test func `a call without answer says why`() {
         let settings = Self.settings()
         for failure in CallFailure.allCases {
-            #expect(SiteverifyVerdict(.failed(failure), settings).word == failure.rawValue)
-            #expect(SiteverifyVerdict(.unsent(failure), settings).word == failure.rawValue)
+            expectEqual(SiteverifyVerdict(.failed(failure), settings).word, failure.rawValue)
+            expectEqual(SiteverifyVerdict(.unsent(failure), settings).word, failure.rawValue)
         }
     }
 
@@ -133,23 +134,23 @@ import Testing
         func answer(_ hostname: String, _ action: String, _ score: String) -> String {
             #"{"success":true,"hostname":"\#(hostname)","action":"\#(action)","score":\#(score)}"#
         }
-        #expect(Self.word(answer("www.shop.example", "order", "0.7"), strict) == "good")
-        #expect(Self.word(answer("shop.example.evil.test", "order", "0.9"), strict) == "hostname")
-        #expect(Self.word(answer("", "order", "0.9"), strict) == "hostname")
-        #expect(Self.word(answer("shop.example", "Order", "0.9"), strict) == "action")
-        #expect(Self.word(answer("shop.example", "order", "0.69"), strict) == "score")
-        #expect(Self.word(answer("shop.example", "order", "6.9e-1"), strict) == "score")
-        #expect(Self.word(#"{"success": true}"#, strict) == "hostname")
+        expectEqual(Self.word(answer("www.shop.example", "order", "0.7"), strict), "good")
+        expectEqual(Self.word(answer("shop.example.evil.test", "order", "0.9"), strict), "hostname")
+        expectEqual(Self.word(answer("", "order", "0.9"), strict), "hostname")
+        expectEqual(Self.word(answer("shop.example", "Order", "0.9"), strict), "action")
+        expectEqual(Self.word(answer("shop.example", "order", "0.69"), strict), "score")
+        expectEqual(Self.word(answer("shop.example", "order", "6.9e-1"), strict), "score")
+        expectEqual(Self.word(#"{"success": true}"#, strict), "hostname")
         let scored = Self.settings { $0.scoreMin = TestScore("0.1") }
-        #expect(Self.word(#"{"success": true}"#, scored) == "no-score")
-        #expect(Self.word(#"{"success": true, "score": 0}"#, scored) == "score")
+        expectEqual(Self.word(#"{"success": true}"#, scored), "no-score")
+        expectEqual(Self.word(#"{"success": true, "score": 0}"#, scored), "score")
     }
 
     @Test func `the score of hCaptcha is a risk`() {
         let settings = Self.settings(.hcaptcha) { $0.scoreMax = TestScore("0.8") }
-        #expect(Self.word(#"{"success": true, "score": 0.8}"#, settings) == "good")
-        #expect(Self.word(#"{"success": true, "score": 0.81}"#, settings) == "score")
-        #expect(Self.word(#"{"success": true}"#, settings) == "no-score")
+        expectEqual(Self.word(#"{"success": true, "score": 0.8}"#, settings), "good")
+        expectEqual(Self.word(#"{"success": true, "score": 0.81}"#, settings), "score")
+        expectEqual(Self.word(#"{"success": true}"#, settings), "no-score")
     }
 
     // MARK: Assessments
@@ -172,18 +173,18 @@ import Testing
             #"{"valid": true, "invalidReason": "INVALID_REASON_UNSPECIFIED", "#
             + #""hostname": "shop.example", "androidPackageName": "", "iosBundleId": "", "#
             + #""action": "order", "createTime": "2026-11-26T05:00:00Z"}"#
-        #expect(Self.word(Self.assessment(good), settings) == "good")
-        #expect(
-            Self.word(Self.assessment(good, #""riskAnalysis": {"score": 0.5},"#), settings)
-                == "score"
+        expectEqual(Self.word(Self.assessment(good), settings), "good")
+        expectEqual(
+            Self.word(Self.assessment(good, #""riskAnalysis": {"score": 0.5},"#), settings),
+            "score"
         )
         // A score of 0 may be left out, and so may the whole analysis of an unscored key.
-        #expect(Self.word(Self.assessment(good, #""riskAnalysis": {},"#), settings) == "score")
-        #expect(Self.word(Self.assessment(good, ""), settings) == "no-score")
+        expectEqual(Self.word(Self.assessment(good, #""riskAnalysis": {},"#), settings), "score")
+        expectEqual(Self.word(Self.assessment(good, ""), settings), "no-score")
         let app =
             #"{"valid": true, "hostname": "", "androidPackageName": "shop.example", "#
             + #""action": "order"}"#
-        #expect(Self.word(Self.assessment(app), settings) == "good")
+        expectEqual(Self.word(Self.assessment(app), settings), "good")
     }
 
     @Test(arguments: [
@@ -194,8 +195,8 @@ import Testing
     func `each reason of an assessment refuses the token`(_ reason: String, _ word: String) {
         let settings = Self.settings(.enterprise)
         let named = #""invalidReason": "\#(reason)""#
-        #expect(Self.word(Self.assessment("{\"valid\": false, \(named)}"), settings) == word)
-        #expect(Self.word(Self.assessment("{\(named)}"), settings) == word)
+        expectEqual(Self.word(Self.assessment("{\"valid\": false, \(named)}"), settings), word)
+        expectEqual(Self.word(Self.assessment("{\(named)}"), settings), word)
     }
 
     @Test(arguments: [
@@ -204,19 +205,19 @@ import Testing
     ])
     func `an assessment in another form is believed in nothing`(_ properties: String) {
         let settings = Self.settings(.enterprise)
-        #expect(Self.word(Self.assessment(properties), settings) == "unreadable")
-        #expect(Self.word(#"{"success": true}"#, settings) == "unreadable")
+        expectEqual(Self.word(Self.assessment(properties), settings), "unreadable")
+        expectEqual(Self.word(#"{"success": true}"#, settings), "unreadable")
         // Nor does the one shape pass as the other.
-        #expect(Self.word(Self.assessment(#"{"valid": true}"#), Self.settings()) == "unreadable")
+        expectEqual(Self.word(Self.assessment(#"{"valid": true}"#), Self.settings()), "unreadable")
     }
 
     @Test(arguments: [("0", 0), ("0.5", 500), ("1", 1_000), ("1.0", 1_000), ("0.999", 999)])
     func `a score is written with a point`(_ text: String, _ thousandths: Int) {
-        #expect(TestScore(text)?.thousandths == thousandths)
+        expectEqual(TestScore(text)?.thousandths, thousandths)
     }
 
     @Test(arguments: ["", "1.1", "-0", "2", "0,5", "5e-1", "nan", "0.5.5", "0x1", ".", "0.12345"])
     func `nothing else is a score`(_ text: String) {
-        #expect(TestScore(text) == nil)
+        expectEqual(TestScore(text), nil)
     }
 }

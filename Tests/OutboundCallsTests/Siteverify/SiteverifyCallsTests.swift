@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Testing
 
@@ -56,10 +57,10 @@ import Testing
 
     @Test func `a question is a form, and its values can't leave their places`() {
         let request = Self.written(Self.settings(), "a+/=b")
-        #expect(request.url == "https://human.test/verify")
-        #expect(request.contentType == "application/x-www-form-urlencoded")
-        #expect(request.fields == [])
-        #expect(Self.text(request) == "secret=a%2Bb%26c%3Dd&response=a%2B%2F%3Db")
+        expectEqual(request.url, "https://human.test/verify")
+        expectEqual(request.contentType, "application/x-www-form-urlencoded")
+        expectEqual(request.fields, [])
+        expectEqual(Self.text(request), "secret=a%2Bb%26c%3Dd&response=a%2B%2F%3Db")
     }
 
     @Test func `the client's address is sent only where the settings say so`() {
@@ -71,7 +72,7 @@ import Testing
 
     @Test func `hCaptcha gets the key of the site, which it compares`() {
         let request = Self.written(Self.settings("human", .hcaptcha) { $0.siteKey = "k-1" })
-        #expect(Self.text(request) == "secret=a%2Bb%26c%3Dd&response=t.1&sitekey=k-1")
+        expectEqual(Self.text(request), "secret=a%2Bb%26c%3Dd&response=t.1&sitekey=k-1")
     }
 
     @Test func `an assessment is JSON, and the key is a field`() {
@@ -80,11 +81,11 @@ import Testing
             settings.action = "order"
         }
         let request = Self.written(settings)
-        #expect(request.contentType == "application/json")
-        #expect(request.fields == [CallRequest.Field("X-Goog-Api-Key", "a+b&c=d")])
-        #expect(
-            Self.text(request)
-                == #"{"event":{"token":"t.1","siteKey":"k-1","expectedAction":"order"}}"#
+        expectEqual(request.contentType, "application/json")
+        expectEqual(request.fields, [CallRequest.Field("X-Goog-Api-Key", "a+b&c=d")])
+        expectEqual(
+            Self.text(request),
+            #"{"event":{"token":"t.1","siteKey":"k-1","expectedAction":"order"}}"#
         )
     }
 
@@ -110,19 +111,20 @@ import Testing
             _ = calls.handedIn(ticket, Self.call("one"), Self.at(0))
             _ = calls.answered(ticket, .failed(.timeout), Self.at(0))
         }
-        #expect(
-            Self.replies(calls.handedIn(6, Self.call("one"), Self.at(0.5)))
-                == [.unsent(.breakerOpen)]
+        expectEqual(
+            Self.replies(calls.handedIn(6, Self.call("one"), Self.at(0.5))),
+            [.unsent(.breakerOpen)]
         )
-        #expect(Self.requests(calls.handedIn(7, Self.call("two"), Self.at(0.5))).count == 1)
-        #expect(calls.standing.map(\.host) == ["one", "two"])
-        #expect(calls.standing.map(\.line.condition) == [.open, .closed])
+        expectEqual(Self.requests(calls.handedIn(7, Self.call("two"), Self.at(0.5))).count, 1)
+        expectEqual(calls.standing.map(\.host), ["one", "two"])
+        expectEqual(calls.standing.map(\.line.condition), [.open, .closed])
     }
 
     @Test func `a service of another name is asked nothing`() {
         var calls = Queue([Self.settings("one")])
-        #expect(
-            Self.replies(calls.handedIn(1, Self.call("two"), Self.at(0))) == [.unsent(.noHost)]
+        expectEqual(
+            Self.replies(calls.handedIn(1, Self.call("two"), Self.at(0))),
+            [.unsent(.noHost)]
         )
     }
 
@@ -131,8 +133,8 @@ import Testing
         _ = calls.handedIn(1, Self.call(), Self.at(0))
         let reply = CallReply.answered(status: 401, retryAfter: nil, body: [])
         let actions = calls.answered(1, reply, Self.at(1))
-        #expect(Self.requests(actions) == [])
-        #expect(Self.replies(actions) == [reply])
+        expectEqual(Self.requests(actions), [])
+        expectEqual(Self.replies(actions), [reply])
     }
 
     @Test func `a reload changes the secret of waiting calls, and forgets the lines of old proofs`()
@@ -147,13 +149,13 @@ import Testing
             secret: "next"
         )
         let begun = Self.requests(calls.replaced([next], Self.at(1)))
-        #expect(begun.map(\.url) == ["https://next.test/"])
-        #expect(begun.map { Self.text($0) } == ["secret=next&response=t.1"])
+        expectEqual(begun.map(\.url), ["https://next.test/"])
+        expectEqual(begun.map { Self.text($0) }, ["secret=next&response=t.1"])
         let ok = CallReply.answered(status: 200, retryAfter: nil, body: [])
         for ticket in 1...2 as ClosedRange<UInt64> { _ = calls.answered(ticket, ok, Self.at(1)) }
         // A request that began before the reload is still answered.
         _ = calls.replaced([], Self.at(2))
-        #expect(Self.requests(calls.handedIn(3, Self.call(), Self.at(2))).count == 1)
+        expectEqual(Self.requests(calls.handedIn(3, Self.call(), Self.at(2))).count, 1)
         _ = calls.answered(3, ok, Self.at(2))
         _ = calls.replaced([], Self.at(3))
         #expect(calls.standing.isEmpty)
@@ -161,8 +163,8 @@ import Testing
 
     @Test func `a secret is one line of visible characters`() {
         func secret(_ text: String) -> String? { SiteverifySettings.secret(Array(text.utf8)) }
-        #expect(secret("6Lc_aCMTAAAA\n") == "6Lc_aCMTAAAA")
-        #expect(secret(" 6Lc \r\n") == "6Lc")
-        for text in ["", "\n", "a b", "a\nb", "ä", "a\u{0}"] { #expect(secret(text) == nil) }
+        expectEqual(secret("6Lc_aCMTAAAA\n"), "6Lc_aCMTAAAA")
+        expectEqual(secret(" 6Lc \r\n"), "6Lc")
+        for text in ["", "\n", "a b", "a\nb", "ä", "a\u{0}"] { expectEqual(secret(text), nil) }
     }
 }

@@ -1,5 +1,6 @@
 import Dispatch
 import EventLoops
+import Expectations
 import HTTPWire
 import Testing
 
@@ -23,10 +24,10 @@ import Testing
             pool.retire(to: origin.pool())
             return (waiting, wasClosed, stream.isClosed)
         }
-        #expect(waiting == 1)
+        expectEqual(waiting, 1)
         #expect(!wasClosed)
         #expect(isClosed)
-        #expect(origin.settings.state.connections(of: origin.server.state) == 0)
+        expectEqual(origin.settings.state.connections(of: origin.server.state), 0)
     }
 
     /// As if the process ended: a server may take an orderly end for that of the content.
@@ -74,6 +75,6 @@ import Testing
             // The connection holds what has made it.
             shared.failed(.connectTimedOut, nil)
         }
-        #expect(health.trouble == .connectTimedOut)
+        expectEqual(health.trouble, .connectTimedOut)
     }
 }

@@ -1,4 +1,5 @@
 import EventLoops
+import Expectations
 import Testing
 
 @testable import Proxy
@@ -19,32 +20,32 @@ import Testing
         state.ended(hadRequest: false)
         #expect((state.active, state.served) == (1, 1))
         state.ended(hadRequest: true, waited: .max - 9)
-        #expect(state.waited == .nanoseconds(Int64.max))
+        expectEqual(state.waited, .nanoseconds(Int64.max))
         #expect((state.active, state.served) == (0, 2))
     }
 
     @Test func `a success between failures begins the count anew`() {
-        #expect(state.requestFailed() == 1)
-        #expect(state.requestFailed() == 2)
+        expectEqual(state.requestFailed(), 1)
+        expectEqual(state.requestFailed(), 2)
         state.succeeded()
-        #expect(state.requestFailed() == 1)
+        expectEqual(state.requestFailed(), 1)
     }
 
     @Test func `an ejection ends by itself, and the next one is longer`() {
         var now: UInt64 = 1_000
         for seconds: UInt64 in [10, 20, 40, 60, 60] {
             state.eject(rule, now: now)
-            #expect(state.standing(now: now + seconds * 1_000 - 1) == .paused)
-            #expect(state.condition(now: now) == .ejected)
+            expectEqual(state.standing(now: now + seconds * 1_000 - 1), .paused)
+            expectEqual(state.condition(now: now), .ejected)
             now += seconds * 1_000
-            #expect(state.standing(now: now) == .fit)
-            #expect(state.condition(now: now) == .up)
+            expectEqual(state.standing(now: now), .fit)
+            expectEqual(state.condition(now: now), .up)
         }
-        #expect(state.ejections == 5)
+        expectEqual(state.ejections, 5)
         // It went well for long enough.
         now += 60_001
         state.eject(rule, now: now)
-        #expect(state.standing(now: now + 10_000) == .fit)
+        expectEqual(state.standing(now: now + 10_000), .fit)
     }
 
     @Test func `no more servers are ejected than may be`() {
@@ -52,35 +53,35 @@ import Testing
         let servers = (0..<3).map { _ in ServerState() }
         origin.take(servers)
         for server in servers { origin.eject(server, rule, now: 1) }
-        #expect(servers.map { $0.isEjected(now: 2) } == [true, false, false])
+        expectEqual(servers.map { $0.isEjected(now: 2) }, [true, false, false])
         origin.eject(servers[1], rule, now: 10_001)
-        #expect(servers.map { $0.isEjected(now: 10_002) } == [false, true, false])
+        expectEqual(servers.map { $0.isEjected(now: 10_002) }, [false, true, false])
     }
 
     @Test func `an origin's only server is never ejected`() {
         let origin = OriginState()
         origin.take([state])
         origin.eject(state, rule, now: 1)
-        #expect(state.standing(now: 2) == .fit)
+        expectEqual(state.standing(now: 2), .fit)
     }
 
     @Test func `a server that came back gets its share step by step`() {
-        #expect(state.share(slowStart: 10_000, now: 5) == 256)
+        expectEqual(state.share(slowStart: 10_000, now: 5), 256)
         state.eject(rule, now: 0)
-        #expect(state.share(slowStart: 10_000, now: 10_000) == 1)
-        #expect(state.share(slowStart: 10_000, now: 12_500) == 64)
-        #expect(state.share(slowStart: 10_000, now: 15_000) == 128)
-        #expect(state.share(slowStart: 10_000, now: 20_000) == 256)
-        #expect(state.share(slowStart: 0, now: 10_000) == 256)
+        expectEqual(state.share(slowStart: 10_000, now: 10_000), 1)
+        expectEqual(state.share(slowStart: 10_000, now: 12_500), 64)
+        expectEqual(state.share(slowStart: 10_000, now: 15_000), 128)
+        expectEqual(state.share(slowStart: 10_000, now: 20_000), 256)
+        expectEqual(state.share(slowStart: 0, now: 10_000), 256)
     }
 
     @Test func `a drained server gets nothing until it is undrained`() {
         state.drain()
         #expect(state.isClosed)
-        #expect(state.condition(now: 1) == .drained)
+        expectEqual(state.condition(now: 1), .drained)
         state.undrain(now: 2)
         #expect(!state.isClosed)
-        #expect(state.condition(now: 3) == .up)
+        expectEqual(state.condition(now: 3), .up)
     }
 
     @Test func `checks take a server out and back after so many in a row`() {
@@ -92,16 +93,16 @@ import Testing
             (.status(500), nil), (.failed, .down), (.failed, nil), (.passed, nil), (.failed, nil),
             (.passed, nil), (.passed, .up), (.passed, nil),
         ]
-        for (result, change) in steps { #expect(streak.took(result, check) == change) }
+        for (result, change) in steps { expectEqual(streak.took(result, check), change) }
     }
 
     @Test func `a server is used again when it is checked no more`() {
         var check = ServerCheck()
         check.unhealthy = 1
-        #expect(state.checked(.failed, check, now: 1, wall: 7) == .down)
+        expectEqual(state.checked(.failed, check, now: 1, wall: 7), .down)
         #expect(state.isClosed)
-        #expect(state.lastCheck?.what == .failed)
-        #expect(state.lastCheck?.at == 7)
+        expectEqual(state.lastCheck?.what, .failed)
+        expectEqual(state.lastCheck?.at, 7)
         state.forgetChecks(now: 2)
         #expect(!state.isClosed)
     }
@@ -113,10 +114,10 @@ import Testing
         #expect(health.beginEarlyTrial(now: 8_001))
         #expect(!health.beginEarlyTrial(now: 9_000))
         #expect(health.beginEarlyTrial(now: 9_001))
-        #expect(state.condition(now: 9_001) == .unreachable)
+        expectEqual(state.condition(now: 9_001), .unreachable)
         health.connected(now: 9_002)
         #expect(!health.beginEarlyTrial(now: 20_000))
-        #expect(state.condition(now: 9_003) == .up)
+        expectEqual(state.condition(now: 9_003), .up)
     }
 
     @Test func `retries are a share of the requests under way, and some in any case`() {
@@ -168,9 +169,9 @@ import Testing
         let one = try #require(address(1))
         registry.drain("a:1")
         registry.keep([], servers: ["a:1"])
-        #expect(registry.server("a:1", at: one, of: "shop").condition(now: 0) == .drained)
+        expectEqual(registry.server("a:1", at: one, of: "shop").condition(now: 0), .drained)
         registry.keep([], servers: [])
-        #expect(registry.drained == [])
+        expectEqual(registry.drained, [])
     }
 
     private func address(_ last: Int) -> SocketAddress? {

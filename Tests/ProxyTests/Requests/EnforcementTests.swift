@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import HTTPWire
 import Rules
 import Testing
@@ -30,22 +31,22 @@ import Testing
     ])
     func `the mode decides where the rollout is whole`(_ mode: Mode, _ wanted: Enforcement) {
         let whole = Rollout(.fixed(.whole), salt: "sample")
-        #expect(enforcement(mode, whole, signer: nil) == wanted)
+        expectEqual(enforcement(mode, whole, signer: nil), wanted)
     }
 
     @Test func `nobody is enforced where the rollout is nothing`() {
         let nothing = Rollout(.fixed(.none), salt: "sample")
-        #expect(enforcement(.enforce, nothing, signer: nil) == .observed)
-        #expect(enforcement(.deny, nothing, signer: nil) == .enforced)
+        expectEqual(enforcement(.enforce, nothing, signer: nil), .observed)
+        expectEqual(enforcement(.deny, nothing, signer: nil), .enforced)
     }
 
     @Test func `a key that has signed has a bucket, and without one the address has`() throws {
         let half = Rollout(.fixed(try #require(Share(percent: "50%"))), salt: "sample")
         let keys = (0..<64).map { KeyID(SHA256.digest(of: [UInt8($0)])) }
         let bySigner = Set(keys.map { enforcement(.enforce, half, signer: $0) })
-        #expect(bySigner == [.observed, .enforced])
+        expectEqual(bySigner, [.observed, .enforced])
         let byAddress = Rollout(half.schedule, by: .address, salt: "sample")
         let wanted = enforcement(.enforce, half, signer: nil)
-        for key in keys { #expect(enforcement(.enforce, byAddress, signer: key) == wanted) }
+        for key in keys { expectEqual(enforcement(.enforce, byAddress, signer: key), wanted) }
     }
 }

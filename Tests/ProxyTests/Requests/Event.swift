@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import KeyStore
 import Rules
@@ -87,7 +88,7 @@ extension Event {
         // A verdict that stops the request is counted with the answer.
         if case .stop = take { return .takes(take, changesVerdict: false) }
         let isChanged = flow.verdictState.refusal != before
-        if isChanged { #expect(flow.verdictState.count == .due) }
+        if isChanged { expectEqual(flow.verdictState.count, .due) }
         return .takes(take, changesVerdict: isChanged)
     }
 

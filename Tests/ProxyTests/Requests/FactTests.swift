@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Rules
 import Testing
@@ -20,7 +21,7 @@ import Testing
     }
 
     @Test func `a plain request asks for nothing`() throws {
-        #expect(try facts("GET / HTTP/1.1") == .get)
+        try expectEqual(facts("GET / HTTP/1.1"), .get)
     }
 
     @Test func `content of length 0 is none`() throws {
@@ -31,39 +32,42 @@ import Testing
 
     @Test func `content that origins may leave unread isolates its connection`() throws {
         let length = "Content-Length: 5"
-        #expect(try facts("GET / HTTP/1.1", length).demands == .isolation)
-        #expect(try facts("GET / HTTP/1.1", "Content-Length: 0").demands == [])
-        #expect(try facts("POST / HTTP/1.1", length).demands == [])
+        try expectEqual(facts("GET / HTTP/1.1", length).demands, .isolation)
+        try expectEqual(facts("GET / HTTP/1.1", "Content-Length: 0").demands, [])
+        try expectEqual(facts("POST / HTTP/1.1", length).demands, [])
     }
 
     @Test func `all content isolates its connection where connections carry one request`() throws {
         let demands = try facts("POST / HTTP/1.1", "Content-Length: 5", isPooled: false).demands
-        #expect(demands == .isolation)
+        expectEqual(demands, .isolation)
     }
 
     @Test func `only a switch to WebSocket is asked for`() throws {
         let option = "Connection: upgrade"
-        #expect(try facts("GET / HTTP/1.1", option, "Upgrade: websocket").demands == .upgrade)
-        #expect(try facts("GET / HTTP/1.1", option, "Upgrade: h2c").demands == [])
-        #expect(try facts("POST / HTTP/1.1", option, "Upgrade: websocket").demands == [])
+        try expectEqual(facts("GET / HTTP/1.1", option, "Upgrade: websocket").demands, .upgrade)
+        try expectEqual(facts("GET / HTTP/1.1", option, "Upgrade: h2c").demands, [])
+        try expectEqual(facts("POST / HTTP/1.1", option, "Upgrade: websocket").demands, [])
     }
 
     @Test func `an authenticated connection is for nobody else`() throws {
         let demands = try facts("GET / HTTP/1.1", "Authorization: NTLM TlRMTVNTUAAB").demands
-        #expect(demands == .authentication)
+        expectEqual(demands, .authentication)
     }
 
     @Test func `trailers are taken where TE says so`() throws {
-        #expect(try facts("GET / HTTP/1.1", "TE: trailers", "Connection: TE").demands == .trailers)
+        try expectEqual(
+            facts("GET / HTTP/1.1", "TE: trailers", "Connection: TE").demands,
+            .trailers
+        )
     }
 
     @Test func `a response says what becomes of the connections`() throws {
         let upgrade = ["Upgrade: websocket", "Connection: upgrade"]
-        #expect(try kind("HTTP/1.1 101 S", upgrade[0], upgrade[1]) == .switching)
-        #expect(try kind("HTTP/1.1 200 OK", "Content-Length: 1") == .final(.keeps, .pass))
-        #expect(
-            try kind("HTTP/1.1 401 No", "WWW-Authenticate: NTLM", "Content-Length: 1")
-                == .final(.drops, .pass)
+        try expectEqual(kind("HTTP/1.1 101 S", upgrade[0], upgrade[1]), .switching)
+        try expectEqual(kind("HTTP/1.1 200 OK", "Content-Length: 1"), .final(.keeps, .pass))
+        try expectEqual(
+            kind("HTTP/1.1 401 No", "WWW-Authenticate: NTLM", "Content-Length: 1"),
+            .final(.drops, .pass)
         )
     }
 
@@ -78,6 +82,6 @@ import Testing
         count: UInt64,
         place: Content
     ) {
-        #expect(Content.place(ofWhole: count, by: rule) == place)
+        expectEqual(Content.place(ofWhole: count, by: rule), place)
     }
 }

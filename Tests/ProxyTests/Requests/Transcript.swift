@@ -1,3 +1,4 @@
+import Expectations
 import HTTPWire
 import Rules
 import Testing
@@ -50,15 +51,15 @@ struct Transcript: CustomTestStringConvertible, Sendable {
         for (index, row) in rows.enumerated() {
             let reaction = row.event.happen(to: &flow, rule)
             if expects {
-                #expect(reaction == row.reaction, "\(name): row \(index), \(row.event)")
+                expectEqual(reaction, row.reaction, "\(name): row \(index), \(row.event)")
             }
             let next = flow.stateName
             if next != state { steps.insert(Step(from: state, to: next)) }
             state = next
         }
         if expects {
-            #expect(state == "over", "\(name) stays \(state)")
-            #expect(flow.delivery == delivery, "\(name)")
+            expectEqual(state, "over", "\(name) stays \(state)")
+            expectEqual(flow.delivery, delivery, "\(name)")
         }
         return steps
     }
@@ -74,11 +75,11 @@ extension Transcript {
         let isOver = flow.isOver
         #expect(isOver)
         if case .end = action { #expect(!wasOver) } else { #expect(wasOver && action == .none) }
-        #expect(flow.clientClosed() == .none)
-        #expect(flow.contentReady() == .none)
-        #expect(flow.originDrained() == .none)
-        #expect(flow.originBroke(.nothing, .left) == .none)
-        #expect(flow.contentTimedOut() == .none)
+        expectEqual(flow.clientClosed(), .none)
+        expectEqual(flow.contentReady(), .none)
+        expectEqual(flow.originDrained(), .none)
+        expectEqual(flow.originBroke(.nothing, .left), .none)
+        expectEqual(flow.contentTimedOut(), .none)
     }
 }
 

@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Rules
 import Testing
 
@@ -47,14 +48,14 @@ import Testing
 
     @Test func `a brake that was taken alone holds over newer orders about single rules`() throws {
         var orders = FleetOrders(version: 4)
-        #expect(try orders.pend(.observeAll, note, rules)?.to == "observe")
-        #expect(modes(orders) == ["observe", "observe"])
+        try expectEqual(orders.pend(.observeAll, note, rules)?.to, "observe")
+        expectEqual(modes(orders), ["observe", "observe"])
         let next = try agreed(.order(.share(.whole), rule: "orders"))
-        #expect(orders.take(version: 5, next, [change(5, "orders")]) == [])
-        #expect(modes(orders) == ["observe", "observe"])
-        #expect(orders.pending.count == 1)
-        #expect(orders.take(version: 7, next, [change(6, nil), change(7, nil)]).count == 1)
-        #expect(modes(orders) == ["enforce", "enforce"])
+        expectEqual(orders.take(version: 5, next, [change(5, "orders")]), [])
+        expectEqual(modes(orders), ["observe", "observe"])
+        expectEqual(orders.pending.count, 1)
+        expectEqual(orders.take(version: 7, next, [change(6, nil), change(7, nil)]).count, 1)
+        expectEqual(modes(orders), ["enforce", "enforce"])
     }
 
     @Test func `a brake that was taken alone holds where known orders are written back`() throws {
@@ -67,22 +68,22 @@ import Testing
         var orders = FleetOrders(version: 4, agreed: same)
         _ = try orders.pend(.observeAll, note, rules)
         // The database had lost the fourth, which is the fifth now.
-        #expect(orders.take(version: 5, same, [written(5)]) == [])
-        #expect(modes(orders) == ["observe", "observe"])
+        expectEqual(orders.take(version: 5, same, [written(5)]), [])
+        expectEqual(modes(orders), ["observe", "observe"])
         // The sixth, which the seventh brings back, may have been about all rules.
-        #expect(orders.take(version: 7, same, [written(7)]).count == 1)
-        #expect(modes(orders) == ["enforce", "observe"])
+        expectEqual(orders.take(version: 7, same, [written(7)]).count, 1)
+        expectEqual(modes(orders), ["enforce", "observe"])
     }
 
     @Test func `a rule that was stopped alone goes by a newer order about it`() throws {
         var orders = FleetOrders(version: 4)
         #expect(try orders.pend(.order(.observe, rule: "orders"), note, rules) != nil)
-        #expect(modes(orders) == ["observe", "enforce"])
+        expectEqual(modes(orders), ["observe", "enforce"])
         let next = try agreed(.order(.observe, rule: "carts"))
-        #expect(orders.take(version: 5, next, [change(5, "carts")]) == [])
-        #expect(modes(orders) == ["observe", "observe"])
-        #expect(orders.take(version: 6, next, [change(6, "orders")]).map(\.rule) == ["orders"])
-        #expect(modes(orders) == ["enforce", "observe"])
+        expectEqual(orders.take(version: 5, next, [change(5, "carts")]), [])
+        expectEqual(modes(orders), ["observe", "observe"])
+        expectEqual(orders.take(version: 6, next, [change(6, "orders")]).map(\.rule), ["orders"])
+        expectEqual(modes(orders), ["enforce", "observe"])
     }
 
     @Test func `what may refuse more clients waits for the database`() throws {
@@ -92,9 +93,9 @@ import Testing
             .resumeAll, .file(rule: "orders"), .order(.share(.none), rule: "orders"),
             .order(.off, rule: "orders"),
         ] {
-            #expect(try orders.pend(request, note, rules) == nil)
+            try expectEqual(orders.pend(request, note, rules), nil)
         }
-        #expect(orders == before)
+        expectEqual(orders, before)
         #expect(throws: RolloutOrders.Fault.unknownRule) {
             try orders.pend(.order(.observe, rule: "none"), note, rules)
         }
@@ -102,7 +103,7 @@ import Testing
         var alone = FleetOrders(version: 4)
         _ = try alone.pend(.observeAll, note, rules)
         #expect(try alone.pend(.resumeAll, note, rules) != nil)
-        #expect(alone == FleetOrders(version: 4))
+        expectEqual(alone, FleetOrders(version: 4))
     }
 
     @Test func `a gateway that comes to a fleet brings the orders that the fleet lacks`() throws {
@@ -114,9 +115,9 @@ import Testing
         var orders = FleetOrders(agreed: own)
         #expect(orders.areOfOneGateway)
         let theirs = try agreed(.order(.off, rule: "carts"))
-        #expect(orders.take(version: 1, theirs, [change(1, "carts")]) == [])
-        #expect(orders.pending.map(\.rule) == [nil, "orders"])
-        #expect(orders.orders(rules).entries["carts"]?.order == .off)
+        expectEqual(orders.take(version: 1, theirs, [change(1, "carts")]), [])
+        expectEqual(orders.pending.map(\.rule), [nil, "orders"])
+        expectEqual(orders.orders(rules).entries["carts"]?.order, .off)
         #expect(!orders.areOfOneGateway)
     }
 
@@ -133,7 +134,7 @@ import Testing
         here.merge(start, ended: [])
         #expect(here.version == 5 && here.agreed == next)
         here.merge(there, ended: here.pending)
-        #expect(here.pending == [])
+        expectEqual(here.pending, [])
     }
 
     @Test func `a state that a failover has lost gives way to another one of its version`() throws {
@@ -142,8 +143,8 @@ import Testing
         for version in [1, 4] as [Int64] {
             var orders = FleetOrders(version: version, agreed: lost)
             orders.doubt()
-            #expect(orders.take(version: version, next, [change(version, "orders")]) == [])
-            #expect(orders == FleetOrders(version: version, agreed: next))
+            expectEqual(orders.take(version: version, next, [change(version, "orders")]), [])
+            expectEqual(orders, FleetOrders(version: version, agreed: next))
         }
     }
 
@@ -151,7 +152,7 @@ import Testing
         var orders = FleetOrders(version: 12, agreed: try agreed(.order(.off, rule: "carts")))
         _ = try orders.pend(.observeAll, note, rules)
         _ = try orders.pend(.order(.observe, rule: "orders"), note, rules)
-        #expect(try FleetOrders(json: orders.json.span) == orders)
+        try expectEqual(FleetOrders(json: orders.json.span), orders)
         for text in ["{}", #"{"version":1,"order":2}"#, #"{"version":2,"order":2,"agreed":"{}"}"#] {
             #expect(throws: JSONError.self) { try FleetOrders(json: Array(text.utf8).span) }
         }

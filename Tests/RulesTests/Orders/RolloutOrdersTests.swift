@@ -1,5 +1,6 @@
 import Cryptography
 import Encodings
+import Expectations
 import Rules
 import Testing
 
@@ -53,15 +54,15 @@ import Testing
             RolloutNote(at: Self.now, by: RolloutNote.guardName, why: "20 of 90 installs refused")
         )
         let change = try orders.take(.order(.observe, rule: "orders"), note, rules)
-        #expect(change.to == "observe (guard)")
+        expectEqual(change.to, "observe (guard)")
         orders = try RolloutOrders(json: orders.json.span)
         let standing = orders.standing(of: rules.rules[0])
-        #expect(standing.source == .guarded)
-        #expect(standing.rule.mode == .observe)
-        #expect(standing.orderText?.contains("its guard has fallen, it is observe (") == true)
-        #expect(orders.standing(of: rules.rules[1]).source == .file)
+        expectEqual(standing.source, .guarded)
+        expectEqual(standing.rule.mode, .observe)
+        expectEqual(standing.orderText?.contains("its guard has fallen, it is observe ("), true)
+        expectEqual(orders.standing(of: rules.rules[1]).source, .file)
         _ = try orders.take(.order(try Self.share("1%"), rule: "orders"), try Self.note(), rules)
-        #expect(orders.standing(of: rules.rules[0]).source == .command)
+        expectEqual(orders.standing(of: rules.rules[0]).source, .command)
         _ = try orders.take(.order(.observe, rule: "orders"), note, rules)
         _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
         #expect(orders.isEmpty)
@@ -104,8 +105,9 @@ import Testing
             return rule.rollout.share(at: Self.now.advanced(bySeconds: second)).millionths
         }
         _ = try orders.take(.order(.observe, rule: "orders"), try note(300), rules)
-        #expect(
-            orders.standing(of: rules.rules[0]).rampText?.contains("stands at 30% since") == true
+        expectEqual(
+            orders.standing(of: rules.rules[0]).rampText?.contains("stands at 30% since"),
+            true
         )
         // An order between, and a second fall under it.
         let five = RolloutRequest.order(try Self.share("5%"), rule: "orders")
@@ -114,30 +116,31 @@ import Testing
         orders = try RolloutOrders(json: orders.json.span)
         let given = try orders.take(.file(rule: "orders"), try note(5_300, by: "uid 0"), rules)
         #expect(given.to.hasSuffix(" by key (delayed)"))
-        #expect(share(5_300) == 300_000)
-        #expect(share(5_700) == 700_000)
-        #expect(share(6_000) == 1_000_000)
+        expectEqual(share(5_300), 300_000)
+        expectEqual(share(5_700), 700_000)
+        expectEqual(share(6_000), 1_000_000)
         // It falls again, at 50 %.
         _ = try orders.take(.order(.observe, rule: "orders"), try note(5_500), rules)
         let standing = orders.standing(of: rules.rules[0])
-        #expect(standing.rampText?.contains("stands at 50% since") == true)
-        #expect(standing.source == .guarded)
+        expectEqual(standing.rampText?.contains("stands at 50% since"), true)
+        expectEqual(standing.source, .guarded)
         _ = try orders.take(.file(rule: "orders"), try note(100_000, by: "uid 0"), rules)
         orders = try RolloutOrders(json: orders.json.span)
-        #expect(share(100_000) == 500_000)
-        #expect(
+        expectEqual(share(100_000), 500_000)
+        expectEqual(
             orders.standing(of: rules.rules[0]).orderText?.hasSuffix(
                 "; its ramp is 1d 3h 38m 20s late, since its guard had stopped it"
-            ) == true
+            ),
+            true
         )
         // The emergency switch keeps what is known of it.
         _ = try orders.take(.observeAll, try note(100_001, by: "uid 0"), rules)
-        #expect(orders.standing(of: rules.rules[0]).source == .emergency)
+        expectEqual(orders.standing(of: rules.rules[0]).source, .emergency)
         _ = try orders.take(.resumeAll, try note(100_002, by: "uid 0"), rules)
-        #expect(share(100_000) == 500_000)
+        expectEqual(share(100_000), 500_000)
         // A ramp with other dates counts as it is written.
         let other = try Self.growing(2_000)
-        #expect(orders.standing(of: other.rules[0]).source == .file)
+        expectEqual(orders.standing(of: other.rules[0]).source, .file)
         _ = try orders.take(.observeAll, try note(100_003, by: "uid 0"), other)
         _ = try orders.take(.resumeAll, try note(100_004, by: "uid 0"), other)
         #expect(orders.isEmpty)
@@ -173,7 +176,7 @@ import Testing
             let note = try #require(RolloutNote(at: at, by: "uid 0", why: ""))
             _ = try orders.take(.file(rule: "orders"), note, rules)
             let delay = orders.pauses["orders"]?.delay
-            #expect(delay == late)
+            expectEqual(delay, late)
             _ = orders.rules(rules)
         }
     }
@@ -199,15 +202,15 @@ import Testing
             try Self.note("the new build"),
             rules
         )
-        #expect(change.from == "enforce, 25% by address (file)")
-        #expect(change.to == "enforce, 10% by address (command)")
-        #expect(try Self.modes(orders) == ["enforce, 10% by address", "observe", "off", "deny"])
+        expectEqual(change.from, "enforce, 25% by address (file)")
+        expectEqual(change.to, "enforce, 10% by address (command)")
+        try expectEqual(Self.modes(orders), ["enforce, 10% by address", "observe", "off", "deny"])
         let ordered = orders.rules(rules).rules[0]
-        #expect(ordered.rollout.salt == "pepper")
-        #expect(ordered.counter == .window(8))
+        expectEqual(ordered.rollout.salt, "pepper")
+        expectEqual(ordered.counter, .window(8))
         _ = try orders.take(.order(try Self.share("1%"), rule: "watched"), try Self.note(), rules)
         _ = try orders.take(.order(.off, rule: "orders"), try Self.note(), rules)
-        #expect(try Self.modes(orders) == ["off", "enforce, 1% by address", "off", "deny"])
+        try expectEqual(Self.modes(orders), ["off", "enforce, 1% by address", "off", "deny"])
         _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
         _ = try orders.take(.file(rule: "watched"), try Self.note(), rules)
         #expect(orders.isEmpty)
@@ -233,15 +236,15 @@ import Testing
         _ = try orders.take(.order(try Self.share("50%"), rule: "watched"), try Self.note(), rules)
         _ = try orders.take(.observeAll, try Self.note("on fire"), rules)
         // What denies goes on to deny, and what is off stays off.
-        #expect(try Self.modes(orders) == ["observe", "observe", "off", "deny"])
-        #expect(orders.standing(of: rules.rules[0]).source == .emergency)
+        try expectEqual(Self.modes(orders), ["observe", "observe", "off", "deny"])
+        expectEqual(orders.standing(of: rules.rules[0]).source, .emergency)
         // An order is kept for later.
         _ = try orders.take(.order(try Self.share("5%"), rule: "orders"), try Self.note(), rules)
-        #expect(try Self.modes(orders)[0] == "observe")
+        try expectEqual(Self.modes(orders)[0], "observe")
         _ = try orders.take(.resumeAll, try Self.note(), rules)
-        #expect(
-            try Self.modes(orders)
-                == ["enforce, 5% by address", "enforce, 50% by address", "off", "deny"]
+        try expectEqual(
+            Self.modes(orders),
+            ["enforce, 5% by address", "enforce, 50% by address", "off", "deny"]
         )
     }
 
@@ -251,7 +254,7 @@ import Testing
         _ = try orders.take(.order(.observe, rule: "orders"), try Self.note(), rules)
         let fallback = Rule(id: "default", index: 0, match: .all, origin: nil, mode: .deny)
         let fewer = try #require(RuleSet([], default: fallback))
-        #expect(orders.rules(fewer).rules.map(\.modeText) == ["deny"])
+        expectEqual(orders.rules(fewer).rules.map(\.modeText), ["deny"])
         _ = try orders.take(.file(rule: "orders"), try Self.note(), fewer)
         #expect(orders.isEmpty)
     }
@@ -292,8 +295,8 @@ import Testing
         _ = try orders.take(.order(.off, rule: "watched"), try Self.note("\"quoted\" ä"), rules)
         _ = try orders.take(.observeAll, try Self.note("on fire"), rules)
         let json = orders.json
-        #expect(try RolloutOrders(json: json.span) == orders)
-        #expect(try RolloutOrders(json: RolloutOrders().json.span) == RolloutOrders())
+        try expectEqual(RolloutOrders(json: json.span), orders)
+        try expectEqual(RolloutOrders(json: RolloutOrders().json.span), RolloutOrders())
     }
 
     @Test(arguments: [
@@ -315,11 +318,11 @@ import Testing
     }
 
     @Test func `a reason is one line that a log can hold`() {
-        #expect(RolloutNote(at: Self.now, by: "uid 0", why: "two\nlines") == nil)
-        #expect(RolloutNote(at: Self.now, by: "uid 0", why: "escape \u{1B}[2J") == nil)
-        #expect(RolloutNote(at: Self.now, by: "uid 0", why: "turned \u{202E}round") == nil)
+        expectEqual(RolloutNote(at: Self.now, by: "uid 0", why: "two\nlines"), nil)
+        expectEqual(RolloutNote(at: Self.now, by: "uid 0", why: "escape \u{1B}[2J"), nil)
+        expectEqual(RolloutNote(at: Self.now, by: "uid 0", why: "turned \u{202E}round"), nil)
         let long = String(repeating: "a", count: RolloutNote.whyMax + 1)
-        #expect(RolloutNote(at: Self.now, by: "uid 0", why: long) == nil)
+        expectEqual(RolloutNote(at: Self.now, by: "uid 0", why: long), nil)
         #expect(RolloutNote(at: Self.now, by: "uid 0", why: String(long.dropFirst())) != nil)
     }
 
@@ -336,8 +339,8 @@ import Testing
     ])
     func `a call says one thing`(_ text: String, isGood: Bool) throws {
         let call = try? RolloutRequest.Call(Array(text.utf8).span)
-        #expect((call != nil) == isGood)
+        expectEqual((call != nil), isGood)
         guard let call else { return }
-        #expect(try RolloutRequest.Call(call.json.span) == call)
+        try expectEqual(RolloutRequest.Call(call.json.span), call)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Foundation
 import Rules
 import Telemetry
@@ -21,28 +22,28 @@ import Verification
         for (now, value) in [(100, 1), (109, 2), (110, 4), (125, 8)] as [(Int64, Int)] {
             ring.add(Sum(value), at: now)
         }
-        #expect(ring.sum(at: 125) == Sum(15))
+        expectEqual(ring.sum(at: 125), Sum(15))
         // Three slots that have ended, and the one of the moment.
-        #expect(ring.sum(at: 139) == Sum(15))
-        #expect(ring.sum(at: 140) == Sum(12))
-        #expect(ring.sum(at: 150) == Sum(8))
-        #expect(ring.sum(at: 160) == Sum())
-        #expect(ring.slots(at: 125).map(\.number) == [10, 11, 12])
-        #expect(ring.coverage(at: 139, since: 0) == 39)
-        #expect(ring.coverage(at: 140, since: 0) == 30)
-        #expect(ring.coverage(at: 140, since: 135) == 5)
+        expectEqual(ring.sum(at: 139), Sum(15))
+        expectEqual(ring.sum(at: 140), Sum(12))
+        expectEqual(ring.sum(at: 150), Sum(8))
+        expectEqual(ring.sum(at: 160), Sum())
+        expectEqual(ring.slots(at: 125).map(\.number), [10, 11, 12])
+        expectEqual(ring.coverage(at: 139, since: 0), 39)
+        expectEqual(ring.coverage(at: 140, since: 0), 30)
+        expectEqual(ring.coverage(at: 140, since: 135), 5)
     }
 
     @Test func `a clock that jumps forward empties the ring, one that goes back loses nothing`() {
         var ring = SlotRing<Sum>(slotSeconds: 10, slotsMax: 3)
         ring.add(Sum(1), at: 100)
         ring.add(Sum(2), at: 95)
-        #expect(ring.sum(at: 100) == Sum(3))
-        #expect(ring.sum(at: 90) == Sum(3))
+        expectEqual(ring.sum(at: 100), Sum(3))
+        expectEqual(ring.sum(at: 90), Sum(3))
         ring.add(Sum(4), at: 1_000_000_000)
-        #expect(ring.slots(at: 1_000_000_000).map(\.content) == [Sum(4)])
+        expectEqual(ring.slots(at: 1_000_000_000).map(\.content), [Sum(4)])
         ring.add(Sum(8), at: 200)
-        #expect(ring.slots(at: 1_000_000_000).map(\.content) == [Sum(12)])
+        expectEqual(ring.slots(at: 1_000_000_000).map(\.content), [Sum(12)])
     }
 
     private func entry(_ rule: String, _ requests: [ReportedRequest]) -> ReportCounts.Entry {
@@ -55,13 +56,14 @@ import Verification
         func seen(_ now: Int64) -> [UInt64] {
             ReportWindow.allCases.map { ledger.counts(of: "orders", $0, at: now).requests }
         }
-        #expect(seen(60) == [1, 1, 1])
-        #expect(seen(60 + 360) == [0, 1, 1])
-        #expect(seen(4200) == [0, 0, 1])
-        #expect(seen(60 + 26 * 3600) == [0, 0, 0])
-        #expect(ReportWindow.allCases.map { ledger.coverage($0, at: 110) } == [60, 60, 60])
-        #expect(
-            ReportWindow.allCases.map { ledger.coverage($0, at: 1_000_030) } == [310, 4030, 92_830]
+        expectEqual(seen(60), [1, 1, 1])
+        expectEqual(seen(60 + 360), [0, 1, 1])
+        expectEqual(seen(4200), [0, 0, 1])
+        expectEqual(seen(60 + 26 * 3600), [0, 0, 0])
+        expectEqual(ReportWindow.allCases.map { ledger.coverage($0, at: 110) }, [60, 60, 60])
+        expectEqual(
+            ReportWindow.allCases.map { ledger.coverage($0, at: 1_000_030) },
+            [310, 4030, 92_830]
         )
     }
 
@@ -71,13 +73,13 @@ import Verification
         ledger.add([entry("orders", [.signed(2), .bare(1)])], at: 100)
         ledger.add([entry("orders", [.signed(3)])], at: 110)
         let counts = ledger.counts(of: "orders", .fiveMinutes, at: 111)
-        #expect(counts.requests == 5)
+        expectEqual(counts.requests, 5)
         // Two of them may share a register.
         #expect((2...3).contains(counts.installCount))
         let series = ledger.series(of: "orders", .fiveMinutes, at: 111)
-        #expect(series.map(\.beganAt) == [100, 110])
-        #expect(series.map { $0.point.counts } == [[3, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]])
-        #expect(series.first?.point.mean == 0.001)
+        expectEqual(series.map(\.beganAt), [100, 110])
+        expectEqual(series.map { $0.point.counts }, [[3, 1, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]])
+        expectEqual(series.first?.point.mean, 0.001)
     }
 
     @Test func `the percentiles of all rules are those of their requests together`() throws {
@@ -100,14 +102,14 @@ import Verification
         func percentiles(_ place: Any?) throws -> [Double] {
             let all = (place as? [String: Any])?["series"] as? [[String: Any]]
             let rows = try #require(all?.first?["rows"] as? [[Double]])
-            #expect(rows.count == 1)
+            expectEqual(rows.count, 1)
             return Array(rows[0].suffix(3))
         }
         let (short, long) = (Double(1_048_575) * 1e-9, Double(1_073_741_823) * 1e-9)
-        #expect(try percentiles(series["all"]) == [short, short, long])
+        try expectEqual(percentiles(series["all"]), [short, short, long])
         let rules = try #require(series["rules"] as? [[String: Any]])
-        #expect(try percentiles(rules[0]) == [short, short, short])
-        #expect(try percentiles(rules[1]) == [short, long, long])
+        try expectEqual(percentiles(rules[0]), [short, short, short])
+        try expectEqual(percentiles(rules[1]), [short, long, long])
     }
 
     @Test func `a removed rule keeps its numbers until they age, and removed rules are bounded`() {
@@ -118,9 +120,9 @@ import Verification
         ledger.add([entry("orders", [.signed(1)])], at: 0)
         ledger.tidy(serving: ["orders"], at: 100)
         let others = ledger.others(than: ["orders"])
-        #expect(others.count == ReportLedger.removedMax)
+        expectEqual(others.count, ReportLedger.removedMax)
         #expect(others.contains("old-99") && !others.contains("old-0"))
-        #expect(ledger.counts(of: "orders", .day, at: 100).requests == 1)
+        expectEqual(ledger.counts(of: "orders", .day, at: 100).requests, 1)
         ledger.tidy(serving: ["orders"], at: 200_000)
         #expect(ledger.others(than: []).isEmpty)
     }
@@ -144,8 +146,8 @@ import Verification
         counts.add(nil, nanoseconds: 1, of: second.rules[0])
         let taken = counts.take()
         let byRule = Dictionary(uniqueKeysWithValues: taken.map { ($0.rule, $0.counts) })
-        #expect(byRule.mapValues(\.requests) == ["a": 2, "b": 1, "default": 1])
-        #expect(byRule["b"]?.times.count == 2)
+        expectEqual(byRule.mapValues(\.requests), ["a": 2, "b": 1, "default": 1])
+        expectEqual(byRule["b"]?.times.count, 2)
         #expect(counts.take().isEmpty)
     }
 
@@ -158,13 +160,13 @@ import Verification
         func report(_ scope: ReportScope = ReportScope()) -> Report {
             Report(ledger, facts, scope, startedAt: 1_776_679_200, now: (1_776_679_215, 1015))
         }
-        #expect(report().entries.map(\.id) == ["b", "a", "gone"])
-        #expect(report(ReportScope(rule: "gone")).entries.map(\.id) == ["gone"])
+        expectEqual(report().entries.map(\.id), ["b", "a", "gone"])
+        expectEqual(report(ReportScope(rule: "gone")).entries.map(\.id), ["gone"])
         #expect(report(ReportScope(rule: "nobody")).entries.isEmpty)
         let lines = report(ReportScope(windows: [.hour])).text.split(separator: "\n")
         #expect(lines[0].hasPrefix("counted since 2026-04-20T10:00:00Z; "))
-        #expect(lines[1] == "b: enforce, 25% by key")
-        #expect(lines[2] == "  last hour (15 s): 1 judged requests, 1 installs, 0 refused")
+        expectEqual(lines[1], "b: enforce, 25% by key")
+        expectEqual(lines[2], "  last hour (15 s): 1 judged requests, 1 installs, 0 refused")
         #expect(lines.contains("a: enforce, 25% by key"))
         #expect(lines.contains("  last hour (15 s): no requests"))
         #expect(lines.contains("gone: removed by a reload"))
@@ -184,6 +186,6 @@ import Verification
         let times = [0.001, bound, bound, bound]
         let rows = try #require(first["rows"] as? [[Double]])
         let row: [Double] = [1_776_679_210, 1, 0, 0, 0, 0, 0, 0] + times
-        #expect(rows == [row])
+        expectEqual(rows, [row])
     }
 }

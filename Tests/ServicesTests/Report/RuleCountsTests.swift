@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import HTTPWire
 import KeyStore
 import Rules
@@ -16,14 +17,14 @@ import Verification
             .signed(5, .refuse(.unsupported)), .signed(6, .refuse(.preflight)),
             .signed(7, .refuse(.counterReplayed), isRefused: true),
         ])
-        #expect(VerdictClass.allCases.map { counts[$0] } == [2, 1, 1, 3, 1, 1])
-        #expect(counts.requests == 9)
-        #expect(counts.refused == 1)
+        expectEqual(VerdictClass.allCases.map { counts[$0] }, [2, 1, 1, 3, 1, 1])
+        expectEqual(counts.requests, 9)
+        expectEqual(counts.refused, 1)
         // Some of them may share a register.
         #expect((5...7).contains(counts.installCount))
-        #expect(counts.cells.reasons.first?.reason == "counter-replayed")
-        #expect(counts.cells.reasons.first?.count == 2)
-        #expect(Set(counts.cells.reasons.map(\.reason)).count == 6)
+        expectEqual(counts.cells.reasons.first?.reason, "counter-replayed")
+        expectEqual(counts.cells.reasons.first?.count, 2)
+        expectEqual(Set(counts.cells.reasons.map(\.reason)).count, 6)
     }
 
     @Test func `a share would have refused those whose bucket it takes in`() {
@@ -40,13 +41,13 @@ import Verification
             let addresses = (1...1000 as ClosedRange<UInt32>).count {
                 Rollout.sample.bucket(of: IPAddress.v4($0).bytes.span).isWithin(share.share)
             }
-            #expect(step.requests == UInt64(installs + 2 * addresses))
+            expectEqual(step.requests, UInt64(installs + 2 * addresses))
             // Four standard deviations, and one for small numbers.
             #expect(abs(step.installCount - installs) <= 1 + installs / 5)
             #expect(abs(step.addressCount - addresses) <= 1 + addresses / 5)
         }
-        #expect(counts.steps.map(\.requests) == counts.steps.map(\.requests).sorted())
-        #expect(counts.steps.last?.requests == 4000)
+        expectEqual(counts.steps.map(\.requests), counts.steps.map(\.requests).sorted())
+        expectEqual(counts.steps.last?.requests, 4000)
     }
 
     @Test func `versions that strangers make up take neither memory nor the place of signed ones`()
@@ -54,14 +55,14 @@ import Verification
         var counts = RuleCounts()
         for number in 0..<100_000 { counts.add(.bare(7, claimed: "\(number)")) }
         for _ in 0..<10 { counts.add(.signed(1, version: "1042")) }
-        #expect(counts.builds.count == RuleCounts.versionsMax + 2)
-        #expect(counts.cells.count == RuleCounts.versionsMax + 2)
-        #expect(counts.requests == 100_010)
+        expectEqual(counts.builds.count, RuleCounts.versionsMax + 2)
+        expectEqual(counts.cells.count, RuleCounts.versionsMax + 2)
+        expectEqual(counts.requests, 100_010)
         let groups = counts.groups
-        #expect(groups.first?.build == AppBuild(.claimed, nil))
-        #expect(groups.first?.build.word == "other")
+        expectEqual(groups.first?.build, AppBuild(.claimed, nil))
+        expectEqual(groups.first?.build.word, "other")
         let signed = groups.first { $0.build == AppBuild(.signed, AppVersion("1042")) }
-        #expect(signed?[.verified] == 10)
+        expectEqual(signed?[.verified], 10)
     }
 
     @Test func `cells are bounded whatever clients combine`() {
@@ -74,7 +75,7 @@ import Verification
         }
         // Without versions there is one more for each verdict and source.
         #expect(counts.cells.count <= RuleCounts.cellsMax + 2 * Refusal.allCases.count)
-        #expect(counts.requests == UInt64(120 * Refusal.allCases.count))
+        expectEqual(counts.requests, UInt64(120 * Refusal.allCases.count))
     }
 
     @Test func `sums are what would have been counted at once`() {
@@ -86,12 +87,12 @@ import Verification
         var sum = RuleCounts(some)
         sum.merge(RuleCounts(more))
         sum.merge(RuleCounts())
-        #expect(sum.requests == whole.requests)
-        #expect(sum[.invalid] == whole[.invalid])
-        #expect(sum.installCount == whole.installCount)
-        #expect(sum.steps.map(\.requests) == whole.steps.map(\.requests))
-        #expect(sum.steps.map(\.installCount) == whole.steps.map(\.installCount))
-        #expect(sum.times == whole.times)
-        #expect(sum.builds.count == RuleCounts.versionsMax + 1)
+        expectEqual(sum.requests, whole.requests)
+        expectEqual(sum[.invalid], whole[.invalid])
+        expectEqual(sum.installCount, whole.installCount)
+        expectEqual(sum.steps.map(\.requests), whole.steps.map(\.requests))
+        expectEqual(sum.steps.map(\.installCount), whole.steps.map(\.installCount))
+        expectEqual(sum.times, whole.times)
+        expectEqual(sum.builds.count, RuleCounts.versionsMax + 1)
     }
 }

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Foundation
 import Rules
 import Telemetry
@@ -55,14 +56,14 @@ import Verification
         let shown = Report(nothing, isCounted: false, [(read, 0)], scope, of: of("g1"))
         var direct = own
         direct.gateways = of("g1")
-        #expect(shown.json == direct.json)
+        expectEqual(shown.json, direct.json)
         let lines = shown.text.split(separator: "\n")
-        #expect(lines[1] == "gateways: g1")
+        expectEqual(lines[1], "gateways: g1")
         #expect(lines.contains("gone: no rule of this gateway"))
-        #expect(shown.marks == [mark])
+        expectEqual(shown.marks, [mark])
         // Slots begin at full steps, so that those of several gateways can be added up.
-        #expect(shown.allSeries[0].points.map { $0.at % 10 } == [0])
-        #expect(shown.allSeries[0].points[0].point.counts == [1, 3, 0, 1, 1, 0])
+        expectEqual(shown.allSeries[0].points.map { $0.at % 10 }, [0])
+        expectEqual(shown.allSeries[0].points[0].point.counts, [1, 3, 0, 1, 1, 0])
     }
 
     @Test func `an install at two gateways is one install`() throws {
@@ -75,13 +76,13 @@ import Verification
             ReportScope(rule: "orders", windows: [.hour]),
             of: of("g0", "g1")
         )
-        #expect(all.entries.map(\.id) == ["orders"])
+        expectEqual(all.entries.map(\.id), ["orders"])
         let counts = all.entries[0].parts[0].counts
         #expect(counts.requests == 11 && counts.refused == 2)
         #expect((3...4).contains(counts.installCount))
-        #expect(counts.steps[3].addressCount == 2)
-        #expect(all.entries[0].facts?.mode == "enforce")
-        #expect(counts.groups.reduce(0) { $0 + $1.total } == 11)
+        expectEqual(counts.steps[3].addressCount, 2)
+        expectEqual(all.entries[0].facts?.mode, "enforce")
+        expectEqual(counts.groups.reduce(0) { $0 + $1.total }, 11)
     }
 
     @Test func `what was said before a window began is out of it`() throws {
@@ -89,7 +90,7 @@ import Verification
         let gateways = ToldGateways([.init("g1", .lastSaid(400, hasEnded: false))])
         let own = report([:], tick: 50)
         let all = Report(own, isCounted: true, [(last, 400)], ReportScope(), of: gateways)
-        #expect(all.entries[0].parts.map(\.counts.requests) == [0, 5, 5])
+        expectEqual(all.entries[0].parts.map(\.counts.requests), [0, 5, 5])
         #expect(all.text.contains("\ng1 has not answered: what it said 400 s ago counts\n"))
         let json = try JSONSerialization.jsonObject(with: Data(all.json)) as? [String: Any]
         let told = try #require(json?["gateways"] as? [[String: Any]])
@@ -107,7 +108,7 @@ import Verification
             of: of("g0", "g1")
         )
         let points = all.entries[0].series[0].points
-        #expect(points.count == 1)
+        expectEqual(points.count, 1)
         #expect(points.allSatisfy { abs($0.at - 1_776_679_215) < 30 })
     }
 
@@ -120,7 +121,7 @@ import Verification
         #expect(told.count <= Report.toldBytesMax)
         let read = try Report(told: told)
         #expect(read.omitted > 0)
-        #expect(read.entries.count + read.omitted == 401)
+        expectEqual(read.entries.count + read.omitted, 401)
         #expect(read.text.contains("\n\(read.omitted) rules are left out"))
     }
 
@@ -140,8 +141,8 @@ import Verification
         let own = report(["orders": requests], tick: 1015)
         let counts = try Report(told: own.told).entries[0].parts[0].counts
         #expect(counts.cells.count > RuleCounts.cellsMax)
-        #expect(counts.requests == UInt64(requests.count))
-        #expect(counts.installCount == own.entries[0].parts[0].counts.installCount)
+        expectEqual(counts.requests, UInt64(requests.count))
+        expectEqual(counts.installCount, own.entries[0].parts[0].counts.installCount)
     }
 
     @Test func `a time that no gateway can have told is a fault, and no overflow`() throws {

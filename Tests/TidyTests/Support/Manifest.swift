@@ -73,11 +73,15 @@ extension Manifest {
                 }
                 place += 1
             }
-            // The manifest's own short form, which gives tests the name and the use of their part.
-            guard source.token(index, 1).text == "tests" else {
-                return Target(name: name, kind: kind, uses: uses)
+            // The manifest's own short forms give what all tests use; `tests` also gives the name
+            // and the use of their part.
+            let all = "Expectations"
+            switch source.token(index, 1).text {
+            case "tests":
+                return Target(name: name + "Tests", kind: kind, uses: uses + [name, all])
+            case "scenarios": return Target(name: name, kind: kind, uses: uses + [all])
+            default: return Target(name: name, kind: kind, uses: uses)
             }
-            return Target(name: name + "Tests", kind: kind, uses: uses + [name])
         }
 
         private static func kind(_ word: String) -> Target.Kind? {

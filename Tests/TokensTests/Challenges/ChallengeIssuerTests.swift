@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 import Tokens
 
@@ -33,16 +34,16 @@ import Tokens
     @Test func `a fresh challenge is 56 characters of base64url and valid`() throws {
         let issuer = issuer()
         let text = issuer.issue(.assertion, now: 1_000)
-        #expect(text.count == 56)
+        expectEqual(text.count, 56)
         let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
         #expect(text.allSatisfy(alphabet.contains))
         _ = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_000))
         let read = UnverifiedChallenge(text: text.span)
         let parts = try #require(read)
-        #expect(parts.purpose == .assertion)
-        #expect(parts.serial == 0)
-        #expect(parts.epoch == 1)
-        #expect(parts.expiry == 1_300)
+        expectEqual(parts.purpose, .assertion)
+        expectEqual(parts.serial, 0)
+        expectEqual(parts.epoch, 1)
+        expectEqual(parts.expiry, 1_300)
     }
 
     @Test func `a challenge is spent once`() throws {
@@ -50,10 +51,10 @@ import Tokens
         let text = issuer.issue(.assertion, now: 0)
         let serial = try serial(issuer.examine(text: text, purpose: .assertion, now: 0))
         #expect(!issuer.isSpent(serial))
-        #expect(issuer.spend(serial) == .spent)
-        #expect(issuer.spend(serial) == .spentBefore)
+        expectEqual(issuer.spend(serial), .spent)
+        expectEqual(issuer.spend(serial), .spentBefore)
         #expect(issuer.isSpent(serial))
-        #expect(issuer.examine(text: text, purpose: .assertion, now: 0) == .spent)
+        expectEqual(issuer.examine(text: text, purpose: .assertion, now: 0), .spent)
     }
 
     // MARK: Restarts
@@ -68,25 +69,25 @@ import Tokens
         for _ in 0..<3 {
             let own = after.issue(.enrolment, now: 0)
             let serial = try serial(after.examine(text: own, purpose: .enrolment, now: 0))
-            #expect(after.spend(serial) == .spent)
+            expectEqual(after.spend(serial), .spent)
         }
         for text in texts {
             let serial = try serial(after.examine(text: text, purpose: .enrolment, now: 3_599))
-            #expect(after.spend(serial) == .spent)
-            #expect(after.spend(serial) == .spentBefore)
+            expectEqual(after.spend(serial), .spent)
+            expectEqual(after.spend(serial), .spentBefore)
             #expect(after.isSpent(serial))
-            #expect(after.examine(text: text, purpose: .enrolment, now: 3_599) == .spent)
-            #expect(after.examine(text: text, purpose: .enrolment, now: 3_600) == .expired)
+            expectEqual(after.examine(text: text, purpose: .enrolment, now: 3_599), .spent)
+            expectEqual(after.examine(text: text, purpose: .enrolment, now: 3_600), .expired)
         }
-        #expect(after.examine(text: signed, purpose: .assertion, now: 0) == .unknown)
-        #expect(after.examine(text: texts[0], purpose: .assertion, now: 0) == .unknown)
+        expectEqual(after.examine(text: signed, purpose: .assertion, now: 0), .unknown)
+        expectEqual(after.examine(text: texts[0], purpose: .assertion, now: 0), .unknown)
     }
 
     @Test func `without a secret of the store an enrolment challenge dies with its start`() {
         let text = issuer().issue(.enrolment, now: 0)
-        #expect(issuer(epoch: 2).examine(text: text, purpose: .enrolment, now: 0) == .unknown)
+        expectEqual(issuer(epoch: 2).examine(text: text, purpose: .enrolment, now: 0), .unknown)
         let other = issuer(epoch: 2, enrolmentSecret: [UInt8](repeating: 1, count: 32))
-        #expect(other.examine(text: text, purpose: .enrolment, now: 0) == .unknown)
+        expectEqual(other.examine(text: text, purpose: .enrolment, now: 0), .unknown)
     }
 
     @Test func `spent challenges of other starts are bounded, and room comes with their expiry`()
@@ -101,10 +102,10 @@ import Tokens
             let text = before.issue(.enrolment, now: now)
             return after.spend(try serial(after.examine(text: text, purpose: .enrolment, now: now)))
         }
-        for _ in 0..<8 { #expect(try spend(now: 0) == .spent) }
-        #expect(try spend(now: 0) == .noRoom)
-        #expect(try spend(now: 3_599) == .noRoom)
-        #expect(try spend(now: 3_700) == .spent)
+        for _ in 0..<8 { try expectEqual(spend(now: 0), .spent) }
+        try expectEqual(spend(now: 0), .noRoom)
+        try expectEqual(spend(now: 3_599), .noRoom)
+        try expectEqual(spend(now: 3_700), .spent)
     }
 
     @Test(arguments: [UInt64(1), 2])
@@ -114,11 +115,11 @@ import Tokens
         let issuer = issuer(epoch: 1, enrolmentSecret: secret)
         _ = issuer.issue(.enrolment, now: 0)
         let serial = try serial(issuer.examine(text: text, purpose: .enrolment, now: 0))
-        #expect(issuer.spend(serial) == .spent)
+        expectEqual(issuer.spend(serial), .spent)
         issuer.takeBack(serial)
         #expect(!issuer.isSpent(serial))
-        #expect(issuer.spend(serial) == .spent)
-        #expect(issuer.spend(serial) == .spentBefore)
+        expectEqual(issuer.spend(serial), .spent)
+        expectEqual(issuer.spend(serial), .spentBefore)
     }
 
     @Test func `a challenge has one first try`() throws {
@@ -145,32 +146,32 @@ import Tokens
         let issuer = issuer()
         let text = issuer.issue(.assertion, now: 1_000)
         _ = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_299))
-        #expect(issuer.examine(text: text, purpose: .assertion, now: 1_300) == .expired)
-        #expect(issuer.examine(text: text, purpose: .assertion, now: .max) == .expired)
+        expectEqual(issuer.examine(text: text, purpose: .assertion, now: 1_300), .expired)
+        expectEqual(issuer.examine(text: text, purpose: .assertion, now: .max), .expired)
     }
 
     @Test func `an expired challenge is expired, spent or not`() throws {
         let issuer = issuer()
         let text = issuer.issue(.assertion, now: 1_000)
         let serial = try serial(issuer.examine(text: text, purpose: .assertion, now: 1_000))
-        #expect(issuer.spend(serial) == .spent)
-        #expect(issuer.examine(text: text, purpose: .assertion, now: 2_000) == .expired)
+        expectEqual(issuer.spend(serial), .spent)
+        expectEqual(issuer.examine(text: text, purpose: .assertion, now: 2_000), .expired)
     }
 
     @Test func `a challenge of one purpose is unknown for the other`() throws {
         let issuer = issuer()
         let text = issuer.issue(.enrolment, now: 0)
-        #expect(issuer.examine(text: text, purpose: .assertion, now: 0) == .unknown)
+        expectEqual(issuer.examine(text: text, purpose: .assertion, now: 0), .unknown)
         let own = try serial(issuer.examine(text: text, purpose: .enrolment, now: 0))
-        #expect(issuer.spend(own) == .spent)
+        expectEqual(issuer.spend(own), .spent)
         let other = issuer.issue(.assertion, now: 0)
         _ = try serial(issuer.examine(text: other, purpose: .assertion, now: 0))
     }
 
     @Test func `the two lifetimes are those that were asked for`() throws {
         let issuer = issuer(enrolment: 60, assertion: 5)
-        #expect(issuer.lifetime(of: .enrolment) == 60)
-        #expect(issuer.lifetime(of: .assertion) == 5)
+        expectEqual(issuer.lifetime(of: .enrolment), 60)
+        expectEqual(issuer.lifetime(of: .assertion), 5)
         let text = issuer.issue(.enrolment, now: 0)
         _ = try serial(issuer.examine(text: text, purpose: .enrolment, now: 59))
     }
@@ -181,14 +182,14 @@ import Tokens
         for index in text.indices {
             var changed = text
             changed[index] = changed[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : 0x41
-            #expect(issuer.examine(text: changed, purpose: .assertion, now: 0) == .unknown)
+            expectEqual(issuer.examine(text: changed, purpose: .assertion, now: 0), .unknown)
         }
     }
 
     @Test(arguments: ["", "A", "=", "\u{0}", String(repeating: "A", count: 56), "é"])
     func `what is no challenge is unknown`(text: String) {
         let bytes = Array(text.utf8)
-        #expect(issuer().examine(text: bytes, purpose: .assertion, now: 0) == .unknown)
+        expectEqual(issuer().examine(text: bytes, purpose: .assertion, now: 0), .unknown)
     }
 
     @Test func `a challenge cut or lengthened is unknown`() throws {
@@ -196,11 +197,11 @@ import Tokens
         let text = issuer.issue(.assertion, now: 0)
         for count in 0..<text.count {
             let cut = Array(text.prefix(count))
-            #expect(issuer.examine(text: cut, purpose: .assertion, now: 0) == .unknown)
+            expectEqual(issuer.examine(text: cut, purpose: .assertion, now: 0), .unknown)
         }
         for byte in UInt8.min...UInt8.max {
             let long = text + [byte]
-            #expect(issuer.examine(text: long, purpose: .assertion, now: 0) == .unknown)
+            expectEqual(issuer.examine(text: long, purpose: .assertion, now: 0), .unknown)
         }
     }
 
@@ -216,7 +217,7 @@ import Tokens
                 }
             }
             guard other != text else { continue }
-            #expect(issuer.examine(text: other, purpose: .assertion, now: 0) == .unknown)
+            expectEqual(issuer.examine(text: other, purpose: .assertion, now: 0), .unknown)
         }
     }
 
@@ -224,11 +225,11 @@ import Tokens
         throws
     {
         let text = issuer(epoch: 1).issue(.assertion, now: 0)
-        #expect(issuer(epoch: 2).examine(text: text, purpose: .assertion, now: 0) == .unknown)
+        expectEqual(issuer(epoch: 2).examine(text: text, purpose: .assertion, now: 0), .unknown)
         let fresh = ChallengeIssuer()
-        #expect(fresh.examine(text: text, purpose: .assertion, now: 0) == .unknown)
+        expectEqual(fresh.examine(text: text, purpose: .assertion, now: 0), .unknown)
         let theirs = ChallengeIssuer().issue(.assertion, now: 0)
-        #expect(fresh.examine(text: theirs, purpose: .assertion, now: 0) == .unknown)
+        expectEqual(fresh.examine(text: theirs, purpose: .assertion, now: 0), .unknown)
     }
 
     @Test(arguments: [Int64.min, -1, 0, 1 << 60, .max])
@@ -236,7 +237,7 @@ import Tokens
         let issuer = issuer()
         let text = issuer.issue(.assertion, now: now)
         let examined = issuer.examine(text: text, purpose: .assertion, now: now)
-        #expect(issuer.spend(try serial(examined)) == .spent)
+        expectEqual(issuer.spend(try serial(examined)), .spent)
         for other in [Int64.min, -1, 0, 1 << 60, .max] {
             #expect(issuer.examine(text: text, purpose: .assertion, now: other) != examined)
         }
@@ -252,14 +253,14 @@ import Tokens
             guard number.isMultiple(of: 50_000) else { continue }
             serials.append(try serial(issuer.examine(text: text, purpose: .assertion, now: 0)))
         }
-        #expect(issuer.spentBytes == 0)
-        #expect(issuer.issued(.assertion) == 100_000)
-        #expect(serials.map(issuer.spend) == [.spent, .noRoom])
-        #expect(serials.map(issuer.spend) == [.spentBefore, .noRoom])
+        expectEqual(issuer.spentBytes, 0)
+        expectEqual(issuer.issued(.assertion), 100_000)
+        expectEqual(serials.map(issuer.spend), [.spent, .noRoom])
+        expectEqual(serials.map(issuer.spend), [.spentBefore, .noRoom])
         // The other purpose has room of its own.
         let other = issuer.issue(.enrolment, now: 0)
         let own = try serial(issuer.examine(text: other, purpose: .enrolment, now: 0))
-        #expect(issuer.spend(own) == .spent)
+        expectEqual(issuer.spend(own), .spent)
     }
 
     @Test func `of loops that race for a challenge exactly one spends it`() async throws {
@@ -274,7 +275,7 @@ import Tokens
             for _ in 0..<4 { group.addTask { raced.count { issuer.spend($0) == .spent } } }
             return await group.reduce(0, +)
         }
-        #expect(wins == raced.count)
+        expectEqual(wins, raced.count)
     }
 
     @Test func `of loops that issue at once none gets another's serial`() async throws {
@@ -285,7 +286,7 @@ import Tokens
             }
             return await group.reduce(into: Set<[UInt8]>()) { $0.formUnion($1) }
         }
-        #expect(texts.count == 40_000)
+        expectEqual(texts.count, 40_000)
     }
 }
 

@@ -1,4 +1,5 @@
 import Encodings
+import Expectations
 import Testing
 import Tokens
 
@@ -37,20 +38,20 @@ import Tokens
         let texts = (0..<2_000).map { before.issue(purpose, now: 1_000 + Int64($0 / 20)) }
         for (index, text) in texts.enumerated() where index % 3 == 0 {
             let serial = try #require(find(before, text, purpose, now: 1_100))
-            #expect(before.spend(serial) == .spent)
+            expectEqual(before.spend(serial), .spent)
         }
         let after = try next(try next(before))
         for (index, text) in texts.enumerated() {
             let examined = after.examine(text.span, purpose: purpose, now: 1_100)
             guard index % 3 > 0 else {
-                #expect(examined == .spent)
+                expectEqual(examined, .spent)
                 continue
             }
             let serial = try #require(find(after, text, purpose, now: 1_100))
-            #expect(after.spend(serial) == .spent)
-            #expect(after.spend(serial) == .spentBefore)
+            expectEqual(after.spend(serial), .spent)
+            expectEqual(after.spend(serial), .spentBefore)
         }
-        #expect(after.issued(purpose) == 2_000)
+        expectEqual(after.issued(purpose), 2_000)
         // Numbers go on, so that a new challenge is no old one.
         let fresh = after.issue(purpose, now: 1_100)
         #expect(find(after, fresh, purpose, now: 1_100) != nil)
@@ -65,7 +66,7 @@ import Tokens
         }
         let after = try next(before)
         // The clock has stepped back.
-        #expect(after.examine(old.span, purpose: .assertion, now: 1_000) == .expired)
+        expectEqual(after.examine(old.span, purpose: .assertion, now: 1_000), .expired)
     }
 
     @Test func `tried and spent challenges of other starts are remembered`() throws {
@@ -75,11 +76,11 @@ import Tokens
         for text in texts {
             let serial = try #require(find(before, text, .enrolment, now: 1_000))
             #expect(before.isFirstTry(of: serial))
-            #expect(before.spend(serial) == .spent)
+            expectEqual(before.spend(serial), .spent)
         }
         let after = try next(before)
         for text in texts {
-            #expect(after.examine(text.span, purpose: .enrolment, now: 1_001) == .spent)
+            expectEqual(after.examine(text.span, purpose: .enrolment, now: 1_001), .spent)
         }
     }
 
@@ -91,11 +92,11 @@ import Tokens
         }
         let after = try next(before, capacity: 2)
         for text in texts {
-            #expect(after.examine(text.span, purpose: .assertion, now: 1) == .spent)
+            expectEqual(after.examine(text.span, purpose: .assertion, now: 1), .spent)
         }
         let more = (0..<448).map { _ in after.issue(.assertion, now: 1) }
         let last = try #require(find(after, more[447], now: 1))
-        #expect(after.spend(last) == .noRoom)
+        expectEqual(after.spend(last), .noRoom)
     }
 
     @Test func `a state that is cut or has more is refused`() throws {

@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import Tokens
@@ -19,12 +20,12 @@ import Testing
         ]
         for serial in serials {
             #expect(!set.contains(serial))
-            #expect(set.add(serial) == .added)
-            #expect(set.add(serial) == .present)
+            expectEqual(set.add(serial), .added)
+            expectEqual(set.add(serial), .present)
             #expect(set.contains(serial))
         }
         set.remove(serials[1])
-        #expect(serials.map(set.contains) == [true, false, true, true, true, true])
+        expectEqual(serials.map(set.contains), [true, false, true, true, true, true])
     }
 
     @Test func `more than 65,536 challenges of one lifetime are remembered`() {
@@ -34,35 +35,35 @@ import Testing
             Issue.record("\(number) was not added")
             return
         }
-        #expect(set.add(serial(0)) == .present)
-        #expect(set.add(serial(count - 1)) == .present)
+        expectEqual(set.add(serial(0)), .present)
+        expectEqual(set.add(serial(count - 1)), .present)
         #expect(set.bytes < 1 << 20)
     }
 
     @Test func `without room nothing is added, and room comes when all of a period has expired`() {
         let set = RememberedChallenges(capacity: 3)
         let far: [UInt64] = [0, 1_000, 2_000, 3_000]
-        #expect(far.map { set.add(serial($0)) } == [.added, .added, .added, .noRoom])
+        expectEqual(far.map { set.add(serial($0)) }, [.added, .added, .added, .noRoom])
         // A neighbour needs no room.
-        #expect(set.add(serial(1, expiry: 4_000)) == .added)
+        expectEqual(set.add(serial(1, expiry: 4_000)), .added)
         set.forgetExpired(now: 3_599)
-        #expect(set.add(serial(3_000)) == .noRoom)
+        expectEqual(set.add(serial(3_000)), .noRoom)
         set.forgetExpired(now: 3_700)
-        #expect(set.add(serial(3_000, expiry: 5_000)) == .added)
+        expectEqual(set.add(serial(3_000, expiry: 5_000)), .added)
         // The table of the neighbour stays until that has expired.
-        #expect(set.add(serial(1, expiry: 4_000)) == .present)
+        expectEqual(set.add(serial(1, expiry: 4_000)), .present)
         set.forgetExpired(now: 4_000)
-        #expect(set.add(serial(1 << 40, expiry: 5_000)) == .added)
+        expectEqual(set.add(serial(1 << 40, expiry: 5_000)), .added)
         #expect(set.bytes <= RememberedChallenges.bytesMax(capacity: 3))
     }
 
     @Test func `a clock that steps back makes no challenge fresh that was forgotten`() {
         let set = RememberedChallenges(capacity: 3)
-        #expect(set.add(serial(7)) == .added)
+        expectEqual(set.add(serial(7)), .added)
         set.forgetExpired(now: 1 << 60)
         set.forgetExpired(now: 0)
         #expect(set.contains(serial(7)))
-        #expect(set.add(serial(7)) == .present)
+        expectEqual(set.add(serial(7)), .present)
     }
 
     /// Counts what a call has to copy, not the time that it takes. Before, a full set was copied
@@ -71,8 +72,8 @@ import Testing
         let capacity = ChallengeIssuer.rememberedBlocksMax
         let set = RememberedChallenges(capacity: capacity)
         for block in 0..<UInt64(capacity) { _ = set.add(serial(block * 448)) }
-        #expect(set.add(serial(UInt64(capacity) * 448)) == .noRoom)
-        #expect(set.copiedBlocksMax == capacity / 64)
+        expectEqual(set.add(serial(UInt64(capacity) * 448)), .noRoom)
+        expectEqual(set.copiedBlocksMax, capacity / 64)
         #expect(set.bytes <= RememberedChallenges.bytesMax(capacity: capacity))
     }
 }

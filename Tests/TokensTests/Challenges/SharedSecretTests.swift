@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 import Tokens
 
@@ -41,15 +42,15 @@ import Tokens
         #expect(isValid(examine(text, other, purpose)))
         #expect(isValid(examine(text, one, purpose)))
         let wrong: ChallengePurpose = purpose == .assertion ? .enrolment : .assertion
-        #expect(examine(text, other, wrong) == .unknown)
+        expectEqual(examine(text, other, wrong), .unknown)
         // What is made up looks like one of another fleet, unless it is not even of our form.
         let foreign = ChallengeIssuer().issue(purpose, now: Self.now)
-        #expect(examine(foreign, other, purpose) == .foreign)
-        #expect(examine(foreign, other, wrong) == .unknown)
-        #expect(examine(Array(foreign.dropLast()), other, purpose) == .unknown)
-        #expect(examine(Array("AQEA".utf8), other, purpose) == .unknown)
+        expectEqual(examine(foreign, other, purpose), .foreign)
+        expectEqual(examine(foreign, other, wrong), .unknown)
+        expectEqual(examine(Array(foreign.dropLast()), other, purpose), .unknown)
+        expectEqual(examine(Array("AQEA".utf8), other, purpose), .unknown)
         // One with a secret of its own is no part of the fleet.
-        #expect(examine(text, ChallengeIssuer(), purpose) == .unknown)
+        expectEqual(examine(text, ChallengeIssuer(), purpose), .unknown)
     }
 
     @Test func `the next secret is used from its time on, and the last one counts until its own`() {
@@ -58,7 +59,7 @@ import Tokens
         let early = gateway.issue(.assertion, now: Self.now)
         #expect(isValid(examine(early, before)))
         let late = gateway.issue(.assertion, now: Self.now + 60)
-        #expect(examine(late, before, at: Self.now + 60) == .foreign)
+        expectEqual(examine(late, before, at: Self.now + 60), .foreign)
         #expect(isValid(examine(late, gateway, at: Self.now + 60)))
         // A gateway that has not read it yet reads it in a moment.
         before.take([Self.old, Self.new])
@@ -70,7 +71,7 @@ import Tokens
         )
         let text = patient.issue(.assertion, now: Self.now)
         #expect(isValid(examine(text, patient, at: Self.now + 3_659)))
-        #expect(examine(text, patient, at: Self.now + 3_660) == .foreign)
+        expectEqual(examine(text, patient, at: Self.now + 3_660), .foreign)
     }
 
     @Test func `a gateway whose clock is behind all secrets uses the oldest, and knows all`() {
@@ -78,7 +79,7 @@ import Tokens
         let right = ChallengeIssuer(shared: [Self.old])
         let text = slow.issue(.assertion, now: Self.now - 200_000)
         // It is good at others as far as its own expiry goes.
-        #expect(examine(text, right) == .expired)
+        expectEqual(examine(text, right), .expired)
         let next = ChallengeIssuer(shared: [Self.new]).issue(.assertion, now: Self.now + 60)
         #expect(isValid(examine(next, slow, at: Self.now)))
     }
@@ -93,9 +94,9 @@ import Tokens
                 Issue.record("no challenge")
                 return
             }
-            #expect(other.spend(serial) == .spent)
-            #expect(other.spend(serial) == .spentBefore)
-            #expect(examine(text, other, purpose) == .spent)
+            expectEqual(other.spend(serial), .spent)
+            expectEqual(other.spend(serial), .spentBefore)
+            expectEqual(examine(text, other, purpose), .spent)
             other.takeBack(serial)
             #expect(isValid(examine(text, other, purpose)))
         }

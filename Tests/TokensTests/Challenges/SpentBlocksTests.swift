@@ -1,3 +1,4 @@
+import Expectations
 import Testing
 
 @testable import Tokens
@@ -10,7 +11,7 @@ import Testing
 
         mutating func add(_ number: UInt64) {
             let isNew = plain.insert(number).inserted
-            #expect(blocks.add(number, reserve: { true }) == (isNew ? .added : .present))
+            expectEqual(blocks.add(number, reserve: { true }), isNew ? .added : .present)
         }
     }
 
@@ -21,7 +22,7 @@ import Testing
         for number in twin.plain {
             twin.add(number)
             for other in [number, number &+ 1, number &- 1] {
-                #expect(twin.blocks.contains(other) == twin.plain.contains(other))
+                expectEqual(twin.blocks.contains(other), twin.plain.contains(other))
             }
         }
     }
@@ -35,7 +36,7 @@ import Testing
         }
         #expect(twin.plain.allSatisfy(twin.blocks.contains))
         for number in UInt64(0)..<150_000 {
-            #expect(twin.blocks.contains(number) == twin.plain.contains(number))
+            expectEqual(twin.blocks.contains(number), twin.plain.contains(number))
         }
         #expect(twin.blocks.bytes <= twin.blocks.count * SpentBlocks.bytesPerBlockMax)
     }
@@ -43,19 +44,19 @@ import Testing
     @Test func `a full row of numbers costs 1.2 bits each, a lonely number one block`() {
         var row = SpentBlocks(multiplier: 3)
         for number in UInt64(0)..<448 * 192 { _ = row.add(number, reserve: { true }) }
-        #expect(row.count == 192)
-        #expect(row.bytes == 256 * 64)
+        expectEqual(row.count, 192)
+        expectEqual(row.bytes, 256 * 64)
         var lonely = SpentBlocks(multiplier: 3)
         for number in UInt64(0)..<192 { _ = lonely.add(number * 448, reserve: { true }) }
-        #expect(lonely.count == 192)
+        expectEqual(lonely.count, 192)
     }
 
     @Test func `without room for a block nothing is added, and a block that is there goes on`() {
         var blocks = SpentBlocks(multiplier: 5)
-        #expect(blocks.add(10, reserve: { true }) == .added)
-        #expect(blocks.add(448, reserve: { false }) == .noRoom)
+        expectEqual(blocks.add(10, reserve: { true }), .added)
+        expectEqual(blocks.add(448, reserve: { false }), .noRoom)
         #expect(!blocks.contains(448))
-        #expect(blocks.add(11, reserve: { false }) == .added)
-        #expect(blocks.add(11, reserve: { false }) == .present)
+        expectEqual(blocks.add(11, reserve: { false }), .added)
+        expectEqual(blocks.add(11, reserve: { false }), .present)
     }
 }

@@ -1,3 +1,4 @@
+import Expectations
 import Synchronization
 import Testing
 
@@ -24,43 +25,43 @@ import Testing
         let set = set(1)
         let first = set.issue(now: 0)
         issue(1_000_000, set, at: 0)
-        #expect(set.bytes == 0)
-        #expect(set.issued == 1_000_001)
-        #expect(set.spend(first) == .spent)
-        #expect(set.spend(first) == .spentBefore)
+        expectEqual(set.bytes, 0)
+        expectEqual(set.issued, 1_000_001)
+        expectEqual(set.spend(first), .spent)
+        expectEqual(set.spend(first), .spentBefore)
     }
 
     @Test func `numbers rise, and one is spent once`() {
         let set = set()
         let numbers = (0..<1_000).map { _ in set.issue(now: 0) }
-        #expect(numbers == Array(0..<1_000))
+        expectEqual(numbers, Array(0..<1_000))
         for number in numbers {
             #expect(!set.isSpent(number))
-            #expect(set.spend(number) == .spent)
+            expectEqual(set.spend(number), .spent)
             #expect(set.isSpent(number))
-            #expect(set.spend(number) == .spentBefore)
+            expectEqual(set.spend(number), .spentBefore)
         }
     }
 
     @Test func `a number that was never issued can't be spent`() {
         let set = set()
-        for number in [0, 7, UInt64.max] { #expect(set.spend(number) == .spentBefore) }
+        for number in [0, 7, UInt64.max] { expectEqual(set.spend(number), .spentBefore) }
         _ = set.issue(now: 0)
-        #expect(set.spend(1) == .spentBefore)
-        #expect(set.spend(1 << 40) == .spentBefore)
+        expectEqual(set.spend(1), .spentBefore)
+        expectEqual(set.spend(1 << 40), .spentBefore)
     }
 
     @Test func `without room nothing more is spent, nothing is fresh again, and room comes back`() {
         let set = set(3)
         let numbers = (0..<4).map { _ in issue(448, set, at: 0) }
-        #expect(numbers.map(set.spend) == [.spent, .spent, .spent, .noRoom])
-        #expect(numbers.map(set.isSpent) == [true, true, true, false])
-        #expect(numbers.map(set.spend) == [.spentBefore, .spentBefore, .spentBefore, .noRoom])
+        expectEqual(numbers.map(set.spend), [.spent, .spent, .spent, .noRoom])
+        expectEqual(numbers.map(set.isSpent), [true, true, true, false])
+        expectEqual(numbers.map(set.spend), [.spentBefore, .spentBefore, .spentBefore, .noRoom])
         // Its neighbour lies in a block that is there.
-        #expect(set.spend(numbers[0] - 1) == .spent)
+        expectEqual(set.spend(numbers[0] - 1), .spent)
         // What has expired makes room when another is issued, or when there is none.
         let later = set.issue(now: Self.lifetime + Self.length)
-        #expect(set.spend(later) == .spent)
+        expectEqual(set.spend(later), .spent)
         #expect(numbers.map(set.spend).allSatisfy { $0 == .spentBefore })
     }
 
@@ -68,19 +69,19 @@ import Testing
         let set = set(1)
         let old = set.issue(now: 0)
         let new = set.issue(now: 300)
-        #expect(set.spend(old) == .spent)
-        #expect(set.spend(new) == .noRoom)
+        expectEqual(set.spend(old), .spent)
+        expectEqual(set.spend(new), .noRoom)
         set.makeRoom(now: 539)
-        #expect(set.spend(new) == .noRoom)
+        expectEqual(set.spend(new), .noRoom)
         set.makeRoom(now: 540)
-        #expect(set.spend(new) == .spent)
-        #expect(set.spend(old) == .spentBefore)
+        expectEqual(set.spend(new), .spent)
+        expectEqual(set.spend(old), .spentBefore)
     }
 
     @Test func `what was spent is remembered for a lifetime, and its number refused for ever`() {
         let set = set()
         let number = set.issue(now: 0)
-        #expect(set.spend(number) == .spent)
+        expectEqual(set.spend(number), .spent)
         // The last challenge of its period, issued in second 59, expires in second 539.
         for now in stride(from: Self.length, to: Self.lifetime + Self.length, by: 60) {
             _ = set.issue(now: now)
@@ -92,7 +93,7 @@ import Testing
         for now in [Int64(0), 100, 10_000] {
             _ = set.issue(now: now)
             #expect(set.isClosed(number))
-            #expect(set.spend(number) == .spentBefore)
+            expectEqual(set.spend(number), .spentBefore)
         }
     }
 
@@ -112,15 +113,15 @@ import Testing
     @Test func `a step of the clock forth and back makes no spent number fresh`() {
         let set = set()
         let number = set.issue(now: 1_000)
-        #expect(set.spend(number) == .spent)
+        expectEqual(set.spend(number), .spent)
         // All expires, is forgotten, and then it is the time of the issue again.
         _ = set.issue(now: 1_000_000)
         #expect(set.isClosed(number))
         let next = set.issue(now: 1_000)
         #expect(!set.isOver(1_000 + Self.lifetime, now: 1_000))
-        #expect(set.spend(number) == .spentBefore)
-        #expect(set.spend(next) == .spent)
-        #expect(set.spend(next) == .spentBefore)
+        expectEqual(set.spend(number), .spentBefore)
+        expectEqual(set.spend(next), .spent)
+        expectEqual(set.spend(next), .spentBefore)
     }
 
     @Test func `after a long step of the clock back what is issued is good at once`() {
@@ -130,17 +131,17 @@ import Testing
         #expect(set.isClosed(old))
         #expect(set.isOver(1_000_000 + Self.lifetime, now: 500))
         #expect(!set.isClosed(number))
-        #expect(set.spend(number) == .spent)
+        expectEqual(set.spend(number), .spent)
     }
 
     @Test func `a short step of the clock back leaves numbers good, spent ones spent`() {
         let set = set()
         let spent = set.issue(now: 1_000)
         let fresh = set.issue(now: 1_000)
-        #expect(set.spend(spent) == .spent)
+        expectEqual(set.spend(spent), .spent)
         _ = set.issue(now: 800)
-        #expect(set.spend(spent) == .spentBefore)
-        #expect(set.spend(fresh) == .spent)
+        expectEqual(set.spend(spent), .spentBefore)
+        expectEqual(set.spend(fresh), .spent)
         #expect(!set.isOver(1_000 + Self.lifetime, now: 800))
         #expect(set.isOver(1_000 + Self.lifetime, now: 519))
     }
@@ -151,11 +152,11 @@ import Testing
         var past: [UInt64] = []
         for step in 0..<1_000 {
             let number = set.issue(now: step.isMultiple(of: 2) ? 1_000 : 800)
-            #expect(set.spend(number) == .spent)
+            expectEqual(set.spend(number), .spent)
             past.append(number)
             #expect(past.suffix(40).allSatisfy { set.spend($0) == .spentBefore })
         }
-        #expect(Set(past).count == past.count)
+        expectEqual(Set(past).count, past.count)
         #expect(set.bytes <= SpentChallenges.bytesMax(capacity: 32))
     }
 
@@ -164,11 +165,11 @@ import Testing
         let set = set()
         _ = set.issue(now: 1_000)
         for _ in 0..<100 {
-            #expect(set.issue(now: 999) >> 40 == 0)
-            #expect(set.issue(now: 1_001) >> 40 == 0)
+            expectEqual(set.issue(now: 999) >> 40, 0)
+            expectEqual(set.issue(now: 1_001) >> 40, 0)
         }
-        #expect(set.issue(now: 1_060) >> 40 == 1)
-        #expect(set.issue(now: 1_059) >> 40 == 1)
+        expectEqual(set.issue(now: 1_060) >> 40, 1)
+        expectEqual(set.issue(now: 1_059) >> 40, 1)
     }
 
     @Test(arguments: [(Int64(1), Int64(60)), (300, 60), (3_600, 450), (1 << 32, 1 << 29)])
@@ -176,7 +177,7 @@ import Testing
         lifetime: Int64,
         length: Int64
     ) {
-        #expect(ChallengeCalendar(lifetime: lifetime).length == length)
+        expectEqual(ChallengeCalendar(lifetime: lifetime).length, length)
     }
 
     private final class Clock: Sendable {
@@ -204,8 +205,8 @@ import Testing
             }
             return await group.reduce(into: [UInt64]()) { $0 += $1 }
         }
-        #expect(wins.count == Set(wins).count)
+        expectEqual(wins.count, Set(wins).count)
         #expect(wins.count > 40_000)
-        #expect(set.issued == 80_000)
+        expectEqual(set.issued, 80_000)
     }
 }

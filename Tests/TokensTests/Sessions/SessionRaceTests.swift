@@ -1,4 +1,5 @@
 import Dispatch
+import Expectations
 import RequestBinding
 import SoftwareAuthenticator
 import Synchronization
@@ -33,9 +34,9 @@ import Testing
                 _ = opening.table.find(opened.id.span, now: 1_000)
             }
         }
-        #expect(opening.table.count(now: 1_000) == 32)
-        #expect(opening.table.opened == 4_000)
-        #expect(opening.table.evicted == 3_968)
+        expectEqual(opening.table.count(now: 1_000), 32)
+        expectEqual(opening.table.opened, 4_000)
+        expectEqual(opening.table.evicted, 3_968)
     }
 }
 

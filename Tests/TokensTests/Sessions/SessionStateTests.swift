@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import Expectations
 import RequestBinding
 import SoftwareAuthenticator
 import Synchronization
@@ -58,15 +59,15 @@ import Testing
         for value in [1, 2, 5, 900, 901, 700] as [UInt64] { #expect(before.use(number(value))) }
         let after = try next(try next(opening.table))
         let session = try #require(self.session(after, opened))
-        #expect(session.keyID == key.keyID)
-        #expect(session.assertion.app == before.assertion.app)
-        #expect(session.assertion.counter == before.assertion.counter)
-        #expect(session.assertion.extensions == before.assertion.extensions)
-        #expect(session.assertion.flags == before.assertion.flags)
+        expectEqual(session.keyID, key.keyID)
+        expectEqual(session.assertion.app, before.assertion.app)
+        expectEqual(session.assertion.counter, before.assertion.counter)
+        expectEqual(session.assertion.extensions, before.assertion.extensions)
+        expectEqual(session.assertion.flags, before.assertion.flags)
         let line = Array("x".utf8)
-        #expect(session.signature(of: line.span) == before.signature(of: line.span))
+        expectEqual(session.signature(of: line.span), before.signature(of: line.span))
         for value in 1...1_000 as ClosedRange<UInt64> {
-            #expect(session.admits(number(value)) == before.admits(number(value)), "\(value)")
+            expectEqual(session.admits(number(value)), before.admits(number(value)), "\(value)")
         }
         #expect(session.use(number(899)))
         #expect(!session.use(number(899)))
@@ -74,8 +75,8 @@ import Testing
         let fresh = after.open(key.keyID, before.assertion, now: 1_000)
         #expect(fresh.id != opened.id)
         #expect(self.session(after, fresh) != nil)
-        #expect(after.opened == 2)
-        #expect(after.count(now: 1_000) == 2)
+        expectEqual(after.opened, 2)
+        expectEqual(after.count(now: 1_000), 2)
     }
 
     @Test(arguments: [64, 100, 255, 257, 320, 1_024, 4_096], [64, 256, 300, 4_096])
@@ -101,7 +102,7 @@ import Testing
         let highest = try #require((1...9_000).last { !before.admits(number(UInt64($0))) })
         for value in max(1, highest - min(width, widthBefore))...highest {
             let number = number(UInt64(value))
-            #expect(after.admits(number) == before.admits(number), "\(value)")
+            expectEqual(after.admits(number), before.admits(number), "\(value)")
         }
     }
 
@@ -109,9 +110,12 @@ import Testing
         let opening = Opening()
         let opened = try (0..<6).map { _ in try opening.open(Opening.makeKey()) }
         let after = try next(opening.table, sessionsMax: 4)
-        #expect(opened.map { session(after, $0) != nil } == [false, false, true, true, true, true])
-        #expect(after.count(now: 1_000) == 4)
-        #expect(after.count(now: 1_600) == 0)
+        expectEqual(
+            opened.map { session(after, $0) != nil },
+            [false, false, true, true, true, true]
+        )
+        expectEqual(after.count(now: 1_000), 4)
+        expectEqual(after.count(now: 1_600), 0)
     }
 
     @Test func `a key has as many sessions as it may, in whichever process they were opened`()
@@ -124,7 +128,7 @@ import Testing
         let fresh = after.open(key.keyID, try Opening.assertion(key), now: 1_000)
         #expect(session(after, opened[0]) == nil)
         #expect((opened.dropFirst() + [fresh]).allSatisfy { session(after, $0) != nil })
-        #expect(after.count(now: 1_000) == SessionTable.perKeyMax)
+        expectEqual(after.count(now: 1_000), SessionTable.perKeyMax)
     }
 
     @Test func `the process before asks for each number, and none is used twice`() throws {
@@ -138,9 +142,9 @@ import Testing
         opening.table.handOver(to: succession)
         let found = try #require(opening.session(opened))
         let own = try #require(session(succession.table, opened))
-        #expect(found.keyID == key.keyID)
+        expectEqual(found.keyID, key.keyID)
         let line = Array("x".utf8)
-        #expect(found.signature(of: line.span) == own.signature(of: line.span))
+        expectEqual(found.signature(of: line.span), own.signature(of: line.span))
         for session in [held, found, own] { #expect(!session.use(number(1))) }
         #expect(held.use(number(2)))
         #expect(found.use(number(3)))
@@ -152,10 +156,11 @@ import Testing
         // Opened here, and good there.
         let fresh = try opening.open(key)
         let there = try #require(session(succession.table, fresh))
-        #expect(
-            fresh.secret == (SessionID(text: fresh.id.span)?.secret(under: succession.table.key))
+        expectEqual(
+            fresh.secret,
+            SessionID(text: fresh.id.span)?.secret(under: succession.table.key)
         )
-        #expect(there.keyID == key.keyID)
+        expectEqual(there.keyID, key.keyID)
         guard case .expired = opening.table.find(opened.id.span, now: 1_600) else {
             Issue.record("not expired")
             return
@@ -178,13 +183,13 @@ import Testing
         #expect(opening.session(dead) == nil)
         succession.isThere.store(true, ordering: .relaxed)
         #expect(session(succession.table, dead) == nil)
-        #expect(session(succession.table, opened)?.use(number(1)) == true)
+        expectEqual(session(succession.table, opened)?.use(number(1)), true)
     }
 
     @Test func `a state that is cut or changed is refused or harmless, and never crashes`() throws {
         let opening = Opening()
         let opened = try opening.open(Opening.makeKey())
-        #expect(opening.session(opened)?.use(number(9)) == true)
+        expectEqual(opening.session(opened)?.use(number(9)), true)
         let state = opening.table.state
         for count in state.indices {
             #expect(throws: ByteReader.Fault.self) {
@@ -208,11 +213,11 @@ import Testing
         let id = try #require(read)
         for kind in UInt8.min...UInt8.max {
             for rest in [[], Array(repeating: 0, count: 60), id.bytes] as [[UInt8]] {
-                #expect(opening.table.answer([kind] + rest) == nil)
+                expectEqual(opening.table.answer([kind] + rest), nil)
             }
         }
-        #expect(opening.table.answer([]) == nil)
-        #expect(opening.table.opened == 1)
-        #expect(opening.session(opened)?.admits(number(1)) == true)
+        expectEqual(opening.table.answer([]), nil)
+        expectEqual(opening.table.opened, 1)
+        expectEqual(opening.session(opened)?.admits(number(1)), true)
     }
 }

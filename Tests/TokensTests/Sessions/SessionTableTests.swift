@@ -1,5 +1,6 @@
 import AppAttest
 import Cryptography
+import Expectations
 import RequestBinding
 import SoftwareAuthenticator
 import Testing
@@ -14,7 +15,7 @@ import Testing
         let key = Opening.makeKey()
         let (first, second) = (try opening.open(key), try opening.open(key))
         let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-        #expect(first.id.count == 44)
+        expectEqual(first.id.count, 44)
         #expect(first.id.allSatisfy(alphabet.contains))
         #expect(first.id != second.id)
         #expect(first.secret != second.secret)
@@ -24,14 +25,14 @@ import Testing
         let opening = Opening()
         let key = Opening.makeKey()
         let session = try #require(opening.session(try opening.open(key)))
-        #expect(session.keyID == key.keyID)
+        expectEqual(session.keyID, key.keyID)
     }
 
     @Test func `a session is good until the second before its expiry`() throws {
         let opening = Opening(lifetime: 600)
         let opened = try opening.open(Opening.makeKey(), now: 1_000)
         #expect(opening.session(opened, now: 1_599) != nil)
-        #expect(opening.session(opened, now: 1_599)?.isOver(at: 1_600) == true)
+        expectEqual(opening.session(opened, now: 1_599)?.isOver(at: 1_600), true)
         guard case .expired = opening.table.find(opened.id.span, now: 1_600) else {
             Issue.record("not expired")
             return
@@ -45,8 +46,8 @@ import Testing
     @Test func `an expired session is expired also when nothing of it is kept`() throws {
         let opening = Opening()
         let opened = try opening.open(Opening.makeKey())
-        #expect(opening.table.count(now: 1_599) == 1)
-        #expect(opening.table.count(now: 1_600) == 0)
+        expectEqual(opening.table.count(now: 1_599), 1)
+        expectEqual(opening.table.count(now: 1_600), 0)
         guard case .expired = opening.table.find(opened.id.span, now: 1_600) else {
             Issue.record("not expired")
             return
@@ -60,7 +61,7 @@ import Testing
         #expect(opening.session(opened, now: .min) != nil)
         let later = try opening.open(Opening.makeKey(), now: 10)
         // The one opened first ends last: those behind it in the list end with it.
-        #expect(opening.table.count(now: 1_600) == 0)
+        expectEqual(opening.table.count(now: 1_600), 0)
         for gone in [opened, later] {
             guard case .unknown = opening.table.find(gone.id.span, now: 20) else {
                 Issue.record("a session that has ended is known again")
@@ -108,13 +109,14 @@ import Testing
         var own = try (0..<4).map { _ in try opening.open(key) }
         #expect(own.allSatisfy { opening.session($0) != nil })
         own.append(try opening.open(key))
-        #expect(own.map { opening.session($0) != nil } == [false, true, true, true, true])
+        expectEqual(own.map { opening.session($0) != nil }, [false, true, true, true, true])
         for _ in 0..<1_000 { own.append(try opening.open(key)) }
-        #expect(
-            own.suffix(5).map { opening.session($0) != nil } == [false, true, true, true, true]
+        expectEqual(
+            own.suffix(5).map { opening.session($0) != nil },
+            [false, true, true, true, true]
         )
         #expect(opening.session(foreign) != nil)
-        #expect(opening.table.count(now: 1_000) == 5)
+        expectEqual(opening.table.count(now: 1_000), 5)
     }
 
     @Test func `there are never more sessions than the limit, and the oldest give way`() throws {
@@ -127,8 +129,8 @@ import Testing
             }
             let newest = try #require(last)
             #expect(opening.session(newest) != nil)
-            #expect(opening.table.count(now: 1_000) == limit)
-            #expect(opening.table.evicted == UInt64(limit * 2))
+            expectEqual(opening.table.count(now: 1_000), limit)
+            expectEqual(opening.table.evicted, UInt64(limit * 2))
         }
     }
 
@@ -138,10 +140,10 @@ import Testing
         for number in 1...40 {
             opened.append(try opening.open(Opening.makeKey()))
             let isOpen = opened.map { opening.session($0) != nil }
-            #expect(isOpen.firstIndex(of: true) == number)
+            expectEqual(isOpen.firstIndex(of: true), number)
             #expect(!isOpen.suffix(40).contains(false))
         }
-        #expect(opening.table.evicted == 40)
+        expectEqual(opening.table.evicted, 40)
     }
 
     @Test func `a session that has expired is not counted as evicted, whatever key it is of`()
@@ -150,16 +152,16 @@ import Testing
         let opening = Opening(sessionsMax: 40)
         for _ in 0..<40 { _ = try opening.open(Opening.makeKey(), now: 1_000) }
         for _ in 0..<40 { _ = try opening.open(Opening.makeKey(), now: 1_600) }
-        #expect(opening.table.evicted == 0)
-        #expect(opening.table.count(now: 1_600) == 40)
+        expectEqual(opening.table.evicted, 0)
+        expectEqual(opening.table.count(now: 1_600), 40)
     }
 
     @Test func `what has expired makes room before anything is evicted`() throws {
         let opening = Opening(sessionsMax: 1)
         _ = try opening.open(Opening.makeKey(), now: 1_000)
-        #expect(opening.table.count(now: 1_600) == 0)
+        expectEqual(opening.table.count(now: 1_600), 0)
         _ = try opening.open(Opening.makeKey(), now: 1_600)
-        #expect(opening.table.evicted == 0)
+        expectEqual(opening.table.evicted, 0)
     }
 
     @Test func `the signature is HMAC-SHA-256 with the secret`() throws {
@@ -169,8 +171,8 @@ import Testing
         let lines = Array("portcullis-request-v1\nGET\n/\n".utf8)
         let secret = opened.secret.bytes
         let expected = HMACSHA256.code(lines.span, key: secret.span)
-        #expect(session.signature(of: lines.span) == expected)
+        expectEqual(session.signature(of: lines.span), expected)
         let (start, rest) = (Array(lines.prefix(5)), Array(lines.dropFirst(5)))
-        #expect(session.signature(of: start.span, rest.span) == expected)
+        expectEqual(session.signature(of: start.span, rest.span), expected)
     }
 }
