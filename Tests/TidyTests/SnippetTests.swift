@@ -54,8 +54,9 @@ import Testing
 
     @Test func `the manifest's entries are read`() {
         expectEqual(Self.manifest["SQLiteKeyStore"]?.uses, ["Encodings", "GRDB"])
-        expectEqual(Self.manifest["HTTPWireTests"]?.uses, ["Encodings", "HTTPWire"])
-        expectEqual(Self.manifest["HTTPWireTests"]?.kind, .tests)
+        let tests = Self.manifest["HTTPWireTests"]
+        expectEqual(tests?.uses, ["Encodings", "HTTPWire", "Expectations"])
+        expectEqual(tests?.kind, .tests)
         expectEqual(Self.manifest["COpenSSL"]?.kind, .cLibrary)
         expectEqual(Self.manifest["COpenSSL"]?.uses, [])
         expectEqual(Self.manifest["Gateway"]?.uses, ["Encodings", "GRDB", "SQLiteKeyStore"])
