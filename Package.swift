@@ -192,7 +192,7 @@ extension Target {
         )
     }
 
-    /// Tests of more than one part: scenarios, with client, gateway and origin over loopback.
+    /// Tests of no single part. Scenarios: client, gateway and origin over loopback.
     static func scenarios(
         _ name: String,
         uses: [Target.Dependency],

@@ -76,7 +76,7 @@ extension ClientScenarios {
             }
             let request = try stand.stand.request("POST", path, "please")
             let first = try await app.send(request)
-            #expect((first.statusCode, first.attempts) == ((200, path == "/trial" ? 2 : 1)))
+            #expect((first.statusCode, first.attempts) == (200, path == "/trial" ? 2 : 1))
             if path == "/watched" {
                 try await expectEqual(app.send(request).deviceToken, .sent)
                 expectEqual(stand.stand.told("Reason").sorted(), ["device-token-missing", "none"])

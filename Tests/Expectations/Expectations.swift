@@ -2,13 +2,13 @@ package import Testing
 
 /// Expects two values to be equal, as `#expect(found == expected)` does.
 ///
-/// A call costs the compiler a millisecond, the macro more than twenty, and the tests compare some
-/// 8,000 values. Everything else that is expected is `#expect`'s.
+/// Each call saves the compiler 22 ms, and the tests compare some 8,000 values. Use `#expect` for
+/// everything else, as for a `nil` whose type has no `==`.
 ///
 /// - Parameters:
 ///   - found: What the tested code made.
 ///   - expected: What it should make.
-///   - comment: What the values don't say, printed with them.
+///   - comment: What the values don't say. A failure prints it behind them.
 ///   - sourceLocation: Where the test fails.
 package func expectEqual<Value: Equatable>(
     _ found: Value,

@@ -158,7 +158,7 @@ import Testing
         let bench = try await bench { $0.defaultRequirement = SigningRequirement() }
         await bench.gateway.change { $0.enforces = enforces }
         let first = try await bench.session.data(for: Bench.request("/a")).1
-        #expect((first.statusCode, first.attempts) == ((200, enforces ? 2 : 1)))
+        #expect((first.statusCode, first.attempts) == (200, enforces ? 2 : 1))
         let second = try await bench.session.data(for: Bench.request("/a")).1
         #expect((second.attempts, second.deviceToken) == (1, .sent))
         await expectEqual(bench.verdicts.first, "device-token-missing")

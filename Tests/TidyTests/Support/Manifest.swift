@@ -73,13 +73,13 @@ extension Manifest {
                 }
                 place += 1
             }
-            // The manifest's own short forms give what all tests use; `tests` also gives the name
+            // The manifest's own short forms add what all tests use; `tests` also gives the name
             // and the use of their part.
-            let all = "Expectations"
+            let shared = "Expectations"
             switch source.token(index, 1).text {
             case "tests":
-                return Target(name: name + "Tests", kind: kind, uses: uses + [name, all])
-            case "scenarios": return Target(name: name, kind: kind, uses: uses + [all])
+                return Target(name: name + "Tests", kind: kind, uses: uses + [name, shared])
+            case "scenarios": return Target(name: name, kind: kind, uses: uses + [shared])
             default: return Target(name: name, kind: kind, uses: uses)
             }
         }
