@@ -1,5 +1,6 @@
 import Expectations
 import LoopbackKit
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -206,27 +207,37 @@ extension Scenarios {
         }
 
         /// The next request waits already, so the connection goes from one to the other at once.
+        ///
+        /// Where the machine holds the event loop up, it polls between the two, and before these
+        /// bytes have come. It can't know of them then, so that all begins again.
         @Test(arguments: [get, post])
         func `bytes right behind a response answer no request`(_ request: String) throws {
+            #expect(try eventually { try Self.isServedAtOnce(behindFirst: request) })
+        }
+
+        /// - Returns: whether the event loop polled for the first response and for nothing else.
+        private static func isServedAtOnce(behindFirst request: String) throws -> Bool {
             let (answer, more, done) = (Gate(), Gate(), Gate())
-            let bench = try Bench(script: Self.talkative(answer: answer, more: more, done: done))
+            let bench = try Bench(script: talkative(answer: answer, more: more, done: done))
             defer { bench.stop() }
             let door = try LoopDoor(bench.gateway)
             let client = try bench.connect()
-            try client.send(Self.get + request)
+            try client.send(get + request)
             // The origin has the first request. While the event loop stands, its response comes,
             // and behind it what makes the event loop stand again when it has read the response.
             try done.pass()
             try door.shut()
             answer.open()
             try done.pass()
-            try door.shutAgain()
+            let isInOnePoll = try door.shutAgain() == 1
             more.open()
             try done.pass()
             door.open()
             try expectEqual(client.readResponse().text, "0")
-            try expectEqual(client.readResponse().text, "1")
+            let second = try client.readResponse().text
             door.remove()
+            if isInOnePoll { expectEqual(second, "1") }
+            return isInOnePoll
         }
 
         @Test(arguments: ["Content-Length: 4\r\n", "Transfer-Encoding: chunked\r\n"])

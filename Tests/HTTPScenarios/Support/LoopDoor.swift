@@ -55,10 +55,16 @@ final class LoopDoor: Sendable {
 
     /// Lets the event loop serve what came since ``shut()``, and returns when it stands still
     /// again.
-    func shutAgain() throws {
+    ///
+    /// - Returns: how often it has polled meanwhile: once, unless it was held up so long that it
+    ///   polled before all of that was served.
+    @discardableResult
+    func shutAgain() throws -> UInt64 {
+        let before = hinge.round
         try knock()
         opened.open()
         try reached.pass()
+        return hinge.round &- before
     }
 
     /// Lets the event loop go on.
@@ -73,10 +79,13 @@ final class LoopDoor: Sendable {
 
 /// The event loop's end.
 ///
-/// `@unchecked Sendable`: the event loop alone uses it, from its registration to its end.
+/// `@unchecked Sendable`: the event loop alone uses it, from its registration to its end; the test
+/// reads ``round`` while the event loop stands still.
 private final class Hinge: Connection, @unchecked Sendable {
     private let reached: Gate
     private let opened: Gate
+    /// The event loop's round when it came to stand still.
+    private(set) var round: UInt64 = 0
 
     init(_ descriptor: Int32, on loop: EventLoop, _ reached: Gate, _ opened: Gate) {
         (self.reached, self.opened) = (reached, opened)
@@ -90,6 +99,7 @@ private final class Hinge: Connection, @unchecked Sendable {
 
     override func inputReady() {
         guard case .bytes = read() else { return }
+        round = loop.round
         reached.open()
         // The test that does not open in time fails by itself.
         try? opened.pass()
