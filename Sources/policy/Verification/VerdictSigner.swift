@@ -24,10 +24,9 @@ package import Signatures
 package struct VerdictSigner: Sendable {
     /// The key, and who can verify with it.
     package enum Key: Sendable {
-        /// ES256: all who have the public key. A signature costs about a third of verifying one.
+        /// ES256: all who have the public key. A verified request costs half as much again.
         case p256(P256PrivateKey)
-        /// HS256: those who have the same secret, and they could sign too. It costs some
-        /// microseconds.
+        /// HS256: those who have the same secret, and they could sign too. It costs a twelfth more.
         case secret([UInt8])
     }
 

@@ -18,6 +18,7 @@ import loads
 import phones
 import signed
 import sizing
+import verdicts
 from database import Database
 from edge import DOWNLOAD, Edge
 from failure import Failure
@@ -40,6 +41,7 @@ def options():
     parser.add_argument("--edge", action="store_true", help="compares the edge, nothing else")
     parser.add_argument("--calls", action="store_true", help="compares gRPC calls, nothing else")
     parser.add_argument("--phones", action="store_true", help="compares Android with App Attest")
+    parser.add_argument("--verdicts", action="store_true", help="compares signed verdicts")
     parser.add_argument("--fleet", action="store_true", help="compares PostgreSQL with SQLite")
     parser.add_argument("--keys", type=int, help="with --fleet: keys in the database")
     parser.add_argument("--rounds", type=int)
@@ -223,6 +225,14 @@ def by_session(chosen, stand):
     return medians(samples)
 
 
+def with_signed_verdicts(chosen, folder, program, nginx, slice_size):
+    """Verified requests whose origin gets a signed verdict, beside others, in turns."""
+    say(f"signed verdicts: {chosen.rounds} rounds of {len(verdicts.SIGNERS)} × {chosen.seconds} s")
+    with Stand(folder, program, nginx) as stand:
+        slices = fleet.Slices(stand.path("requests.tsv"), slice_size)
+        return verdicts.Verdicts(stand, slices, chosen.seconds).measure(chosen.rounds, CONNECTIONS)
+
+
 def in_a_fleet(chosen, folder, stand, slice_size):
     """Verified requests on SQLite and PostgreSQL, in turns."""
     say(f"a fleet: {chosen.rounds} rounds of {2 * len(fleet.WIDTHS) + 2} × {chosen.seconds} s")
@@ -261,6 +271,8 @@ def gateways(chosen, systems, nginx):
         if chosen.sessions:
             with Stand(folder, program, nginx) as stand:
                 return {"session": by_session(chosen, stand)}
+        if chosen.verdicts:
+            return {"verdicts": with_signed_verdicts(chosen, folder, program, nginx, slice_size)}
         if chosen.fleet:
             with Stand(folder, program, nginx) as stand:
                 if chosen.keys:
@@ -301,7 +313,7 @@ def main():
     if facts["load"] > 0.5:
         say(f"the machine is busy (load {facts['load']}): trust the ratios, not the times")
     is_part = any(
-        (chosen.sessions, chosen.edge, chosen.calls, chosen.phones, chosen.fleet)
+        (chosen.sessions, chosen.edge, chosen.calls, chosen.phones, chosen.verdicts, chosen.fleet)
     )
     try:
         results = {"machine": facts, "steps": [] if is_part else micro(chosen)}

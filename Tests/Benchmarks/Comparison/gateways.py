@@ -154,6 +154,13 @@ class Stand:
         store = {"postgresql": {"address": address, **settings}}
         return self.launch(name, self._portcullis(port, keys, store, name), port).pid, port
 
+    def start_signing(self, name, settings, keys):
+        """As start(), with further settings and a store of its own."""
+        port = free_port()
+        store = {"sqlite": self.path(f"{name}.db")}
+        command = self._portcullis(port, keys, store, name, settings)
+        return self.launch(name, command, port).pid, port
+
     def start(self, system, keys=None):
         """Starts one gateway on one core; gives process id and port."""
         port = free_port()
@@ -178,7 +185,7 @@ class Stand:
         text = HAPROXY.format(port=port, origin=self.origin_port)
         return ["haproxy", "-db", "-f", self.write("haproxy.cfg", text)]
 
-    def _portcullis(self, port, keys, store=None, name="portcullis"):
+    def _portcullis(self, port, keys, store=None, name="portcullis", settings=None):
         signed = {"mode": "enforce", "challenge": "none", "counter": "strict"}
         rules = [
             {"id": "verified", "match": {"path": "/verified"}, "origin": "small",
@@ -214,6 +221,7 @@ class Stand:
             "log": {"access": "off"},
             "default": {"origin": "small", "mode": "off"},
             "rules": rules,
+            **(settings or {}),
         }))
         if keys:
             if "postgresql" in store:

@@ -4,6 +4,7 @@ import calls
 import fleet
 import phones
 import sizing
+import verdicts
 from edge import ROWS
 
 NAMES = {
@@ -23,7 +24,7 @@ class Table:
             [f"{step['group']}: {step['name']}", time(step["ns"]), number(step["allocations"])]
             for step in self.results["steps"]
         ]
-        for part in (sizing, calls, phones, fleet):
+        for part in (sizing, calls, phones, verdicts, fleet):
             if part.__name__ in self.results:
                 rows = part.table(self.results[part.__name__])
                 return "\n\n".join([self._machine(), self._rows(rows)])
