@@ -155,11 +155,7 @@ def verifying(chosen, stand, slice_size):
     samples = []
     for number in range(chosen.rounds + 1):
         bare = bare_verification_us(1 if chosen.quick else 2)
-        env = {
-            "REQUESTS": stand.path("requests.tsv"),
-            "FIRST": str(number * slice_size),
-            "COUNT": str(slice_size),
-        }
+        env = loads.signed_part(stand.path("requests.tsv"), number, slice_size)
         # The first round warms up.
         sample = loads.requests(pid, port, chosen.seconds, CONNECTIONS, script, env)
         if number > 0:
@@ -229,8 +225,8 @@ def with_signed_verdicts(chosen, folder, program, nginx, slice_size):
     """Verified requests whose origin gets a signed verdict, beside others, in turns."""
     say(f"signed verdicts: {chosen.rounds} rounds of {len(verdicts.SIGNERS)} × {chosen.seconds} s")
     with Stand(folder, program, nginx) as stand:
-        slices = fleet.Slices(stand.path("requests.tsv"), slice_size)
-        return verdicts.Verdicts(stand, slices, chosen.seconds).measure(chosen.rounds, CONNECTIONS)
+        gateways_in_turns = verdicts.Verdicts(stand, chosen.seconds, slice_size)
+        return gateways_in_turns.measure(chosen.rounds, CONNECTIONS)
 
 
 def in_a_fleet(chosen, folder, stand, slice_size):

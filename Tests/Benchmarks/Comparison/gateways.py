@@ -150,14 +150,11 @@ class Stand:
 
     def start_on(self, address, name, keys=None, **settings):
         """Starts a Portcullis that keeps its keys in a PostgreSQL; gives process id and port."""
-        port = free_port()
-        store = {"postgresql": {"address": address, **settings}}
-        return self.launch(name, self._portcullis(port, keys, store, name), port).pid, port
+        return self.start_with(name, {"postgresql": {"address": address, **settings}}, keys)
 
-    def start_signing(self, name, settings, keys):
-        """As start(), with further settings and a store of its own."""
+    def start_with(self, name, store, keys=None, settings=None):
+        """Starts a Portcullis with this store and further settings; gives process id and port."""
         port = free_port()
-        store = {"sqlite": self.path(f"{name}.db")}
         command = self._portcullis(port, keys, store, name, settings)
         return self.launch(name, command, port).pid, port
 

@@ -12,6 +12,20 @@ def medians(samples):
     return {name: statistics.median(sample[name] for sample in samples) for name in samples[0]}
 
 
+def in_turns(rounds, kinds, sample):
+    """The medians of each kind. One sample of each is taken in a round: sample(kind, number).
+
+    The first round warms up.
+    """
+    samples = {kind: [] for kind in kinds}
+    for number in range(rounds + 1):
+        for kind in kinds:
+            measured = sample(kind, number)
+            if number > 0:
+                samples[kind].append(measured)
+    return {kind: medians(rows) for kind, rows in samples.items()}
+
+
 def cpu_seconds(pid):
     """User and system time of a process so far, all threads."""
     with open(f"/proc/{pid}/stat") as file:

@@ -34,6 +34,11 @@ end
 MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
 
 
+def signed_part(file, number, size):
+    """The environment of SIGNED for the part with this number, from 0, of the requests."""
+    return {"REQUESTS": file, "FIRST": str(number * size), "COUNT": str(size)}
+
+
 def requests(pid, port, seconds, connections, script=None, env=None):
     """Sends small requests; gives CPU of the gateway per request, rate, and 99th percentile."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency"]

@@ -6,7 +6,7 @@ import time
 
 import loads
 from gateways import APP, free_port
-from gauges import medians
+from gauges import in_turns
 
 PACKAGE = "com.example.bench"
 PLATFORMS = ("apple", "android")
@@ -32,19 +32,13 @@ class Phones:
         self._sign(rounds + 1)
         pid, port = self._start()
         script = self.stand.write("signed.lua", loads.SIGNED)
-        samples = {platform: [] for platform in PLATFORMS}
-        # The first round warms up.
-        for number in range(rounds + 1):
-            for platform in PLATFORMS:
-                env = {
-                    "REQUESTS": self._file(platform, "requests.tsv"),
-                    "FIRST": str(number * self.slice_size),
-                    "COUNT": str(self.slice_size),
-                }
-                sample = loads.requests(pid, port, self.seconds, connections, script, env)
-                if number > 0:
-                    samples[platform].append(sample)
-        return {platform: medians(rows) for platform, rows in samples.items()}
+
+        def sample(platform, number):
+            file = self._file(platform, "requests.tsv")
+            env = loads.signed_part(file, number, self.slice_size)
+            return loads.requests(pid, port, self.seconds, connections, script, env)
+
+        return in_turns(rounds, PLATFORMS, sample)
 
     def _file(self, platform, name):
         return os.path.join(self.stand.path(platform), name)

@@ -4,7 +4,7 @@ import secrets
 import subprocess
 
 import loads
-from gauges import medians
+from gauges import in_turns
 
 # What signs the verdict: nothing, a secret that the origin has too (HS256), or a key (ES256).
 SIGNERS = ("none", "secret", "key")
@@ -14,24 +14,24 @@ class Verdicts:
     """Gateways that differ in what signs their verdicts. Each has a store of its own, so that all
     of them take the same requests."""
 
-    def __init__(self, stand, slices, seconds):
-        self.stand, self.slices, self.seconds = stand, slices, seconds
+    def __init__(self, stand, seconds, slice_size):
+        self.stand, self.seconds, self.slice_size = stand, seconds, slice_size
         self.script = stand.write("signed.lua", loads.SIGNED)
         keys = stand.path("keys.jsonl")
         self.running = {
-            signer: stand.start_signing(signer, self._settings(signer), keys) for signer in SIGNERS
+            signer: stand.start_with(
+                signer, {"sqlite": stand.path(f"{signer}.db")}, keys, self._settings(signer)
+            )
+            for signer in SIGNERS
         }
 
     def measure(self, rounds, connections):
-        samples = {signer: [] for signer in SIGNERS}
-        # The first round warms up.
-        for number in range(rounds + 1):
-            env = self.slices.take()
-            for signer, (pid, port) in self.running.items():
-                sample = loads.requests(pid, port, self.seconds, connections, self.script, env)
-                if number > 0:
-                    samples[signer].append(sample)
-        return {signer: medians(rows) for signer, rows in samples.items()}
+        def sample(signer, number):
+            pid, port = self.running[signer]
+            env = loads.signed_part(self.stand.path("requests.tsv"), number, self.slice_size)
+            return loads.requests(pid, port, self.seconds, connections, self.script, env)
+
+        return in_turns(rounds, SIGNERS, sample)
 
     def _settings(self, signer):
         """The section `verdict` of the configuration."""
