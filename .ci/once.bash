@@ -4,8 +4,8 @@
 # which take a third of Proxy's time and a twentieth of the whole build's.
 once=(-Xswiftc -wmo -Xswiftc -num-threads -Xswiftc 1 -Xswiftc -no-emit-module-separately-wmo)
 once+=(-Xswiftc -index-ignore-system-modules -Xswiftc -index-ignore-clang-modules)
-# The compiler leaves out checks of its own output, looks for unchanged output, which is none the first time, and a pass
-# that only makes code faster: a tenth of the whole build's time.
+# A build that is run once needs no check of the compiler's own output, no search for output that has not changed, and
+# no pass that only makes code faster.
 once+=(-Xswiftc -Xfrontend -Xswiftc -disable-llvm-verify -Xswiftc -Xfrontend -Xswiftc -disable-incremental-llvm-codegen)
 once+=(-Xswiftc -Xllvm -Xswiftc -sil-disable-pass=mandatory-redundant-load-elimination)
 # The toolchain has LLVM's linker, too. gold takes several times as long for the 800 MB of eight programs.

@@ -208,14 +208,14 @@ extension Scenarios {
 
         /// The next request waits already, so the connection goes from one to the other at once.
         ///
-        /// Where the machine holds the event loop up, it polls between the two, and before these
-        /// bytes have come. It can't know of them then, so that all begins again.
+        /// An event loop that gets no processor for a while polls between the two, before these
+        /// bytes have come. It can't know of them then, and the test begins again.
         @Test(arguments: [get, post])
         func `bytes right behind a response answer no request`(_ request: String) throws {
             #expect(try eventually { try Self.isServedAtOnce(behindFirst: request) })
         }
 
-        /// - Returns: whether the event loop polled for the first response and for nothing else.
+        /// - Returns: whether the event loop served both requests after one poll, as is tested.
         private static func isServedAtOnce(behindFirst request: String) throws -> Bool {
             let (answer, more, done) = (Gate(), Gate(), Gate())
             let bench = try Bench(script: talkative(answer: answer, more: more, done: done))

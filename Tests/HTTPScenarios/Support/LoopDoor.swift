@@ -56,8 +56,8 @@ final class LoopDoor: Sendable {
     /// Lets the event loop serve what came since ``shut()``, and returns when it stands still
     /// again.
     ///
-    /// - Returns: how often it has polled meanwhile: once, unless it was held up so long that it
-    ///   polled before all of that was served.
+    /// - Returns: how often it has polled meanwhile. It polls once, or again when it has got no
+    ///   processor for so long that its round ended early.
     @discardableResult
     func shutAgain() throws -> UInt64 {
         let before = hinge.round
