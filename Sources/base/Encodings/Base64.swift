@@ -38,7 +38,7 @@ public enum Base64 {
     /// The text of section 5 without padding, for URLs and challenges.
     public static func encodeURL(_ bytes: Span<UInt8>) -> [UInt8] {
         var text: [UInt8] = []
-        append(bytes, alphabet: urlSafe, padded: false, to: &text)
+        appendURL(bytes, to: &text)
         return text
     }
 
@@ -55,6 +55,11 @@ public enum Base64 {
     /// Appends the padded text of section 4.
     public static func append(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
         append(bytes, alphabet: standard, padded: true, to: &text)
+    }
+
+    /// Appends the text of section 5 without padding.
+    package static func appendURL(_ bytes: Span<UInt8>, to text: inout [UInt8]) {
+        append(bytes, alphabet: urlSafe, padded: false, to: &text)
     }
 
     /// Takes no generic sequence: such code is not specialized across modules, and then allocates

@@ -15,11 +15,13 @@ def medians(samples):
 def in_turns(rounds, kinds, sample):
     """The medians of each kind. One sample of each is taken in a round: sample(kind, number).
 
-    The first round warms up.
+    The first round warms up. Each round begins with another kind, since a machine's pace can drift
+    within a round.
     """
     samples = {kind: [] for kind in kinds}
     for number in range(rounds + 1):
-        for kind in kinds:
+        first = number % len(kinds)
+        for kind in [*kinds[first:], *kinds[:first]]:
             measured = sample(kind, number)
             if number > 0:
                 samples[kind].append(measured)

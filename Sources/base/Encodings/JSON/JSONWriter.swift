@@ -21,7 +21,11 @@ package struct JSONWriter: Sendable {
     /// This depth has no member or element yet.
     private var isFirst = true
 
-    package init(_ layout: Layout = .compact) { self.layout = layout }
+    /// - capacity: bytes for which memory is taken at once.
+    package init(_ layout: Layout = .compact, capacity: Int = 0) {
+        self.layout = layout
+        bytes.reserveCapacity(capacity)
+    }
 
     /// The text, followed by a line feed.
     package var line: [UInt8] { bytes + [UInt8(ascii: "\n")] }
@@ -293,9 +297,10 @@ extension Array<UInt8> {
                 append(UInt8(ascii: "\\"))
                 append(byte)
                 index += 1
-            case 0x20..<0x7F, 0x80..<0xC2, 0xC3..<0xE2, 0xE3...0xFF:
-                append(byte)
-                index += 1
+            case _ where Self.isPlain(byte):
+                let end = text[index...].firstIndex { !Self.isPlain($0) } ?? text.endIndex
+                append(contentsOf: text[index..<end])
+                index = end
             case 0..<0x20, 0x7F:
                 appendJSONEscape(UInt16(byte))
                 index += 1
@@ -313,6 +318,14 @@ extension Array<UInt8> {
                 }
                 index += length
             }
+        }
+    }
+
+    /// Whether a byte of UTF-8 stands in a JSON string as it is, whatever follows.
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0..<0x20, 0x7F, 0xC2, 0xE2: false
+        default: true
         }
     }
 
