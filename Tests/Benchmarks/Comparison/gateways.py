@@ -27,7 +27,7 @@ http {{
 """
 
 NGINX_ORIGIN = """server {{
-    listen 127.0.0.1:{port} backlog=4096;
+    listen 127.0.0.1:{port} backlog=4096; client_header_buffer_size 4k;
     location / {{ default_type text/plain; return 200 "{content}"; }}
     location = /large {{ root {folder}; }}
   }}"""
