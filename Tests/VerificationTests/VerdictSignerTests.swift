@@ -98,6 +98,26 @@ import Testing
         expectEqual(signer.keySet, nil)
     }
 
+    /// The claims that never change are encoded apart, in groups of three bytes.
+    @Test(arguments: ["shop", "shops", "shopss"])
+    func `claims are one object, however long those are that never change`(
+        _ audience: String
+    ) throws {
+        let signer = VerdictSigner(
+            .secret([UInt8](repeating: 7, count: 32)),
+            VerdictSigner.Claims(audience: audience),
+            build: "1.2"
+        )
+        let token = signer.token(Verdict(.pass), Self.request(), at: Self.now)
+        let (_, claims, _, _) = try Self.parts(token)
+        expectEqual(claims["aud"] as? String, audience)
+        expectEqual(claims["iat"] as? Int64, Self.now)
+        let names = [
+            "iss", "aud", "eat_profile", "ear_verifier_id", "submods", "iat", "exp", "portcullis",
+        ]
+        expectEqual(claims.keys.sorted(), names.sorted())
+    }
+
     /// What an origin sees of a request that a rule observes.
     @Test func `a refusal is contraindicated, names no key, and a failed party leaves no claim`()
         throws

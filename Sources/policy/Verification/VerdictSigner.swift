@@ -82,8 +82,8 @@ package final class VerdictSigner: Sendable {
         beginnings = Beginnings(header: header.bytes, claims, build: build)
     }
 
-    /// What tokens begin with, as they have it: the header and its point, and the claims that no
-    /// request changes. To write them for each request takes a fifth of an HS256 token's time.
+    /// The encoded beginning of a token, for each status: the header, a point, and the claims that
+    /// no request changes. Writing them for each request would add a fifth to an HS256 token.
     private struct Beginnings {
         let affirming: [UInt8]
         let contraindicated: [UInt8]
@@ -92,20 +92,20 @@ package final class VerdictSigner: Sendable {
         init(header: [UInt8], _ claims: Claims, build: String) {
             func beginning(_ status: String) -> [UInt8] {
                 var json = JSONWriter()
-                json.object { out in
-                    out.member("iss", claims.issuer)
-                    out.member("aud", claims.audience)
-                    out.member("eat_profile", "tag:ietf.org,2026:rats/ear#04")
-                    out.object("ear_verifier_id") { out in
-                        out.member("developer", "portcullis")
-                        out.member("build", build)
-                    }
-                    out.object("submods") { out in
-                        out.object("request") { $0.member("ear_status", status) }
-                    }
+                // The claims of a request follow in the same object.
+                json.beginObject()
+                json.member("iss", claims.issuer)
+                json.member("aud", claims.audience)
+                json.member("eat_profile", "tag:ietf.org,2026:rats/ear#04")
+                json.object("ear_verifier_id") { out in
+                    out.member("developer", "portcullis")
+                    out.member("build", build)
                 }
-                var text = Array(json.bytes.dropLast()) + [UInt8(ascii: ",")]
-                // White space (RFC 8259 §2) fills the last three bytes that base64 takes together.
+                json.object("submods") { out in
+                    out.object("request") { $0.member("ear_status", status) }
+                }
+                var text = json.bytes + [UInt8(ascii: ",")]
+                // Base64 takes three bytes at a time; spaces (RFC 8259 §2) fill the last three.
                 while text.count % 3 != 0 { text.append(UInt8(ascii: " ")) }
                 return Base64.encodeURL(header) + [UInt8(ascii: ".")] + Base64.encodeURL(text)
             }
@@ -159,7 +159,7 @@ package final class VerdictSigner: Sendable {
         // Base64 of the claims, a point and 86 digits of signature follow.
         token.reserveCapacity(beginning.count + json.bytes.count * 4 / 3 + 128)
         token += beginning
-        // The object was opened at the token's beginning.
+        // The beginning has the object's first brace.
         Base64.appendURL(json.bytes.span.extracting(droppingFirst: 1), to: &token)
         let signature: [UInt8] =
             switch signing {
