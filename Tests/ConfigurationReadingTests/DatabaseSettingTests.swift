@@ -34,6 +34,29 @@ import Testing
         expectEqual(other.configuration?.store, .postgresql(settings))
     }
 
+    /// The name is an argument of `ssh` when a fleet is upgraded.
+    @Test(arguments: [
+        ("g1", true), ("g-1_a.b", true), (".g", true), ("-oProxyCommand=x", false), ("-g", false),
+        ("g 1", false), ("g\\e[2J", false), ("g\u{9B}", false), ("", false),
+        (String(repeating: "g", count: 64), true), (String(repeating: "g", count: 65), false),
+    ])
+    func `a gateway's name is one that no program takes for an option`(name: String, isValid: Bool)
+    {
+        let store = "{ postgresql: { address: \"host=/run dbname=p\", gateway: \"\(name)\" } }"
+        let loaded = Self.loaded(store)
+        expectEqual(loaded.configuration != nil, isValid)
+        expectEqual(GatewayName.isValid(name), isValid)
+    }
+
+    @Test(arguments: [
+        ("edge-1.example", "edge-1.example"), ("-edge", "_edge"), ("", "gateway"),
+        ("a b\u{1B}[2J", "a_b__2J"), ("(none)", "_none_"),
+    ])
+    func `a machine's name gives a gateway's name`(machine: String, name: String) {
+        expectEqual(GatewayName.ofMachine(machine), name)
+        #expect(GatewayName.isValid(GatewayName.ofMachine(machine)))
+    }
+
     @Test(arguments: [
         "host=/run/postgresql password=hunter2", "postgresql://gateway:hunter2@/portcullis",
         "host=/run/postgresql password  =   hunter2", "host=/run password\\t= 'hunter2'",

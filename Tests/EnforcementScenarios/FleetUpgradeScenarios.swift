@@ -89,6 +89,38 @@ extension Scenarios {
             try expectEqual(run(fleet, "resume", "g0", "--wait", "30").printed, "g0 serves again\n")
         }
 
+        /// `-oProxyCommand=…` was executed.
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a row with a name that no gateway can have reaches neither a command nor a terminal`()
+            throws
+        {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            for (instance, name) in [(71, "-oProxyCommand=id"), (72, "g\u{1B}]0;x\u{7}")] {
+                _ = try fleet.database.query(
+                    """
+                    INSERT INTO gateways (instance, name, program, address, started_at, seen_at,
+                        order_version, pending, rules_digest, standing, clients)
+                    SELECT \(instance), '\(name)', '1' || chr(27) || '[2J', 'x', 0,
+                        extract(epoch FROM now())::bigint + 3600, 0, 0, rules_digest, 'serving', 0
+                    FROM gateways WHERE name = 'g0'
+                    """
+                )
+            }
+            _ = try fleet.database.query(
+                "UPDATE gateways SET address = chr(27) || 'c' || chr(10) || 'g9' WHERE name = 'g0'"
+            )
+            let status = try run(fleet, "status")
+            expectEqual(status.printed.split(separator: "\n").count, 2, "\(status.printed)")
+            #expect(status.printed.hasPrefix("g0\t"))
+            #expect(!(status.printed + status.complained).contains("\u{1B}"))
+            #expect(status.complained.contains("2 rows of the tables gateways and drains"))
+            let command = "echo \"$PORTCULLIS_GATEWAY\" >> \(fleet.scenario.path("named")); exit 3"
+            #expect(try run(fleet, "upgrade", "--run", command).status == 1)
+            let named = try String(contentsOfFile: fleet.scenario.path("named"), encoding: .utf8)
+            expectEqual(named, "g0\n")
+        }
+
         @Test(.enabled(if: DatabaseServer.programs != nil))
         func `a process that has handed over counts no more, though it may drain for long`() throws
         {

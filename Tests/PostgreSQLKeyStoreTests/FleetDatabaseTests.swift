@@ -47,6 +47,52 @@ import Testing
         try expectEqual(database.lastChanges(atMost: 1).map(\.version), [2])
     }
 
+    /// A row may be anybody's who can write to the database. `fleet upgrade` hands names to `ssh`.
+    @Test func `rows with what is no name are left out, and texts are one line`() throws {
+        let bad = ["-oProxyCommand=touch x", "g\u{1B}]0;x\u{7}", "a b", "", "g\n", "g;reboot"]
+        for (number, name) in (["g1"] + bad).enumerated() {
+            var member = FleetMember(
+                instance: Int64(number + 1),
+                name: name,
+                program: "1\u{1B}[2J\n",
+                startedAt: 0
+            )
+            member.address = "a\tb\u{202E}"
+            member.standing = "serving\r"
+            _ = try database.poll(member, after: 0)
+            try database.drain(FleetDrain(name: name, at: 1, by: "uid\u{9B}0", why: "why\nnot"))
+        }
+        let reading = try database.reading(after: 0)
+        expectEqual(reading.members.map(\.name), ["g1"])
+        expectEqual(reading.drains.map(\.name), ["g1"])
+        expectEqual(reading.unnamed, bad.count * 2)
+        let member = reading.members[0]
+        expectEqual(member.program, "1\u{FFFD}[2J\u{FFFD}")
+        expectEqual(member.address, "a\u{FFFD}b\u{FFFD}")
+        expectEqual(member.standing, "serving\u{FFFD}")
+        expectEqual(reading.drains[0].by, "uid\u{FFFD}0")
+        expectEqual(reading.drains[0].why, "why\u{FFFD}not")
+        let question = try database.ask(.report, by: 99)
+        expectEqual(try database.answers(to: question, by: 99).map(\.name), ["g1"])
+        let change = FleetChange(
+            version: 1,
+            at: 7,
+            by: "\u{1B}",
+            why: String(repeating: "w", count: 4_000),
+            rule: "r\n",
+            from: "\u{7}",
+            to: "\u{2028}",
+            gateway: "\u{1B}c"
+        )
+        #expect(try database.set("a", change, replacing: 0))
+        let told = try #require(try database.lastChanges(atMost: 1).first)
+        expectEqual(
+            [told.by, told.rule ?? "", told.from, told.to, told.gateway],
+            ["\u{FFFD}", "r\u{FFFD}", "\u{FFFD}", "\u{FFFD}", "\u{FFFD}c"]
+        )
+        expectEqual(told.why.count, 512)
+    }
+
     @Test func `of writers at the same moment one wins`() throws {
         let databases = (0..<6).map { _ in FleetDatabase(settings) }
         let wins = Mutex(0)

@@ -127,18 +127,12 @@ extension PostgreSQLSettings {
         let use = "host=db.example.com dbname=portcullis user=portcullis sslmode=verify-full"
         reader.require("address", use: "address: \(use)")
         let address = reader.value("address", use: use) { $0.isEmpty ? nil : $0 }
-        let name = reader.value("gateway", use: "a name of 1…64 letters, digits, -, _ and .") {
-            Self.isName($0) ? $0 : nil
-        }
+        let nameUse = "a name of 1…64 letters, digits, -, _ and ., and no - first"
+        let name = reader.value("gateway", use: nameUse) { GatewayName.isValid($0) ? $0 : nil }
         gateway = name?.value ?? ""
         guard let address else { return nil }
         self.address = address.value
         Self.examine(address, log)
-    }
-
-    private static func isName(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { $0.isAlphanumeric || "-_.".utf8.contains($0) }
     }
 
     /// A configuration is read by many, and goes into backups and repositories.

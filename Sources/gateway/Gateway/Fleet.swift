@@ -74,7 +74,8 @@ final class Fleet: Sendable {
         guard case .postgresql(let settings) = configuration.store else { return nil }
         return Rollouts.FleetAccess(
             database: FleetDatabase(settings),
-            name: settings.gateway.isEmpty ? SyslogLink.hostName : settings.gateway
+            name: settings.gateway.isEmpty
+                ? GatewayName.ofMachine(SyslogLink.hostName) : settings.gateway
         )
     }
 

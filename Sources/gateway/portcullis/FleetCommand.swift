@@ -109,7 +109,10 @@ struct FleetUpgradeCommand: ParsableCommand {
 
     @Option(
         name: .customLong("run"),
-        help: "What starts a gateway again: 'ssh $PORTCULLIS_GATEWAY systemctl restart portcullis'."
+        help: """
+            What starts a gateway again: 'ssh -- "$PORTCULLIS_GATEWAY" systemctl restart \
+            portcullis'.
+            """
     )
     var command: String
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import ConfigurationReading
 import Cryptography
+import Gateway
 import Glibc
 
 /// The output of commands.
@@ -10,12 +11,12 @@ import Glibc
 /// status. A command that prints a list ends at once with 1, since the list is incomplete. A full
 /// disk is reported.
 enum StandardOutput {
-    /// Writes a text.
+    /// Writes a text, as ``TerminalText`` shows it.
     ///
     /// - Returns: whether all of it was written.
     @discardableResult
     static func write(_ text: String) -> Bool {
-        let bytes = Array(text.utf8)
+        let bytes = TerminalText(text).bytes
         var written = 0
         while written < bytes.count {
             // The pointer lives for the call; the rest is not empty.
@@ -54,7 +55,7 @@ enum StandardError {
     /// Writes a text and ends the line. Drops the rest when no byte is read for this number of
     /// milliseconds; -1 waits without a limit, as usual for commands that people run.
     static func write(_ text: String, patienceMillis: Int32 = -1) {
-        let bytes = Array((text.hasSuffix("\n") ? text : text + "\n").utf8)
+        let bytes = TerminalText(text.hasSuffix("\n") ? text : text + "\n").bytes
         var written = 0
         while written < bytes.count {
             var room = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)

@@ -121,4 +121,26 @@ struct DatabaseRow {
     func text(_ column: Int) -> String? {
         content(column).map { String(decoding: $0, as: UTF8.self) }
     }
+
+    /// The most characters of ``line(_:)``.
+    static let lineMax = 512
+
+    /// A `text` for people, on one line: whatever could end the line, or command a terminal, is
+    /// replaced. Other processes have written it.
+    func line(_ column: Int) -> String {
+        var line = ""
+        for scalar in (text(column) ?? "").unicodeScalars.prefix(Self.lineMax) {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate:
+                line.unicodeScalars.append("\u{FFFD}")
+            default: line.unicodeScalars.append(scalar)
+            }
+        }
+        return line
+    }
+
+    /// The name of a gateway; `nil` where it is none.
+    func gatewayName(_ column: Int) -> String? {
+        text(column).flatMap { GatewayName.isValid($0) ? $0 : nil }
+    }
 }

@@ -83,13 +83,13 @@ extension FleetDatabase {
         for row in found {
             let instance: Int64 = try row.present(0)
             // The answer about a name comes before what was said unasked.
-            guard instance != last else { continue }
+            guard instance != last, let name = row.gatewayName(1) else { continue }
             last = instance
             let bytes = row.bytes(5)
             let answered: Int64 = try row.present(3)
             answers.append(
                 FleetAnswer(
-                    name: row.text(1) ?? "",
+                    name: name,
                     hasEnded: row.text(2) == FleetMember.ended,
                     isToQuestion: answered >= question.id,
                     age: bytes == nil ? 0 : max(try row.present(4), 0),

@@ -219,17 +219,38 @@ package final class FleetDatabase: Sendable {
         reading.orders = found[0][0].text(1)
         reading.ticket = found[0][0].bytes(2)
         reading.changes = try Self.changes(found[1])
-        reading.members = try found[2].map { (row) throws(JournalError) in try FleetMember(row) }
-        reading.drains = try found[3].map { (row) throws(JournalError) in
-            FleetDrain(
-                name: row.text(0) ?? "",
-                at: try row.present(1),
-                by: row.text(2) ?? "",
-                why: row.text(3) ?? ""
-            )
-        }
+        try Self.takeGateways(found[2], drains: found[3], into: &reading)
         try take(rows.dropFirst(first.count + 4), &reading)
         return reading
+    }
+
+    /// Takes the gateways and drains whose names are names.
+    private static func takeGateways(
+        _ members: DatabaseRows,
+        drains: DatabaseRows,
+        into reading: inout FleetReading
+    ) throws(JournalError) {
+        for row in members {
+            guard let name = row.gatewayName(1) else {
+                reading.unnamed += 1
+                continue
+            }
+            reading.members.append(try FleetMember(row, named: name))
+        }
+        for row in drains {
+            guard let name = row.gatewayName(0) else {
+                reading.unnamed += 1
+                continue
+            }
+            reading.drains.append(
+                FleetDrain(
+                    name: name,
+                    at: try row.present(1),
+                    by: row.line(2),
+                    why: row.line(3)
+                )
+            )
+        }
     }
 
     private static func changes(after version: Int64, most: Int) -> DatabaseStatement {
@@ -248,12 +269,12 @@ package final class FleetDatabase: Sendable {
             FleetChange(
                 version: try row.present(0),
                 at: try row.present(1),
-                by: row.text(2) ?? "",
-                why: row.text(3) ?? "",
-                rule: row.text(4),
-                from: row.text(5) ?? "",
-                to: row.text(6) ?? "",
-                gateway: row.text(7) ?? "",
+                by: row.line(2),
+                why: row.line(3),
+                rule: row.text(4) == nil ? nil : row.line(4),
+                from: row.line(5),
+                to: row.line(6),
+                gateway: row.line(7),
                 ticket: row.bytes(8) ?? []
             )
         }
@@ -357,6 +378,8 @@ package struct FleetReading: Sendable {
     package var changes: [FleetChange] = []
     package var members: [FleetMember] = []
     package var drains: [FleetDrain] = []
+    /// Rows of gateways and drains whose names no gateway can have. They are left out.
+    package var unnamed = 0
     /// Counts of other gateways that were written lately.
     package var counts: [FleetCount] = []
     /// Questions of operators at other gateways.
@@ -480,18 +503,18 @@ package struct FleetMember: Sendable {
         (self.program, self.startedAt) = (program, startedAt)
     }
 
-    fileprivate init(_ row: DatabaseRow) throws(JournalError) {
+    fileprivate init(_ row: DatabaseRow, named name: String) throws(JournalError) {
         self.init(
             instance: try row.present(0),
-            name: row.text(1) ?? "",
-            program: row.text(2) ?? "",
+            name: name,
+            program: row.line(2),
             startedAt: try row.present(4)
         )
-        address = row.text(3) ?? ""
+        address = row.line(3)
         orders = try row.present(5)
         pending = try row.present(6)
         rulesDigest = row.bytes(7) ?? []
-        standing = row.text(8) ?? ""
+        standing = row.line(8)
         age = max(try row.present(9), 0)
         clients = try row.present(10)
     }

@@ -187,8 +187,8 @@ extension PostgreSQLKeyArchive {
                 let keyID = row.bytes(1) == nil ? nil : try KeyColumns.keyID(row, 1)
                 let note = ChangeNote(
                     now: try row.present(3),
-                    by: row.text(4) ?? "",
-                    why: row.text(5)
+                    by: row.line(4),
+                    why: row.text(5) == nil ? nil : row.line(5)
                 )
                 let keys = Int(try row.present(2))
                 return KeyChange(action, keyID, keys: keys, note)
