@@ -117,6 +117,18 @@ import Verification
         #expect(rule.challengeSource == .jsonPointer(try #require(JSONPointer("/auth/c"))))
     }
 
+    @Test func `content that is read for its challenge is short, unless a rule says otherwise`()
+        throws
+    {
+        let content = "mode: enforce, sign: content, challenge: { json_pointer: /auth/c }"
+        let usual = try rule(content).body
+        expectEqual(usual, .held(limit: .kibibytes(64), memory: .kibibytes(64)))
+        let longer = try rule(content + ", body: { limit: 1MiB }").body
+        expectEqual(longer, .held(limit: .mebibytes(1), memory: .kibibytes(256)))
+        let plain = try rule("mode: enforce, sign: content").body
+        expectEqual(plain, .held(limit: .mebibytes(10), memory: .kibibytes(256)))
+    }
+
     @Test func `off is a text and nothing is asked`() throws {
         let rule = try rule("mode: off")
         expectEqual(rule.mode, .off)

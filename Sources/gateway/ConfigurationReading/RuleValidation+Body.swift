@@ -6,6 +6,8 @@ extension RuleValidation {
     static let streamedLimit = ByteCount.gibibytes(1)
     /// The most bytes of held content where a rule does not say: 10MiB.
     static let heldLimit = ByteCount.mebibytes(10)
+    /// The same where the challenge is in the content, which is read on the event loop: 64KiB.
+    static let parsedLimit = ByteCount.kibibytes(64)
     /// The bytes of one held content in memory where a rule does not say: 256KiB.
     static let heldMemory = ByteCount.kibibytes(256)
 
@@ -102,7 +104,8 @@ extension RuleValidation {
             }
             return .streamed(limit: body?.limit?.value ?? Self.streamedLimit)
         case .held:
-            let limit = body?.limit?.value ?? Self.heldLimit
+            let usual = draft.pointer == nil ? Self.heldLimit : Self.parsedLimit
+            let limit = body?.limit?.value ?? usual
             let memory = body?.memory?.value ?? min(limit, Self.heldMemory)
             if let stated = body?.memory, memory > limit {
                 log.error(

@@ -125,6 +125,13 @@ package final class Rule: Sendable {
     package var signing: SigningForm { demands.signing }
     package var challenge: ChallengeRule { demands.challenge }
     package var challengeSource: ChallengeSource { demands.challengeSource }
+    /// The place of the challenge in the content; `nil` where it is not looked for there.
+    package var challengePointer: JSONPointer? {
+        guard challenge != .none, case .jsonPointer(let pointer) = challengeSource else {
+            return nil
+        }
+        return pointer
+    }
     package var counter: CounterRule { demands.counter }
     package var accept: AcceptRule { demands.accept }
     package var also: [TokenProof] { demands.also }

@@ -26,9 +26,23 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming
     ) -> Verdict {
-        var (verdict, checked) = verify(proof, signed, rule, length)
-        if let checked {
-            verdict.bind(proof, signed, rule)
+        let (verdict, checked) = verify(proof, signed, rule, length)
+        return checked.map { conclude(verdict, $0, proof, rule: rule, now: now) } ?? verdict
+    }
+
+    /// Concludes about a request whose signature is good: looks whether a challenge that had to be
+    /// in the content was there, makes the other checks, and takes counter and challenge.
+    mutating func conclude(
+        _ verdict: Verdict,
+        _ checked: CheckedProof,
+        _ proof: Proof,
+        rule: Rule,
+        now: UnixTime
+    ) -> Verdict {
+        var verdict = verdict
+        if rule.challengePointer != nil, rule.challenge == .required, proof.challenge == nil {
+            verdict.outcome = .refuse(.challengeMissing)
+        } else {
             consume(checked, proof, rule: rule, now: now, &verdict)
         }
         return verdict
@@ -148,7 +162,7 @@ extension Judge {
 
     /// The checks before counter and challenge. If one fails, `checked` is `nil`, and the verdict
     /// is final.
-    private mutating func verify(
+    mutating func verify(
         _ proof: Proof,
         _ signed: SHA256Digest,
         _ rule: Rule,
@@ -175,6 +189,7 @@ extension Judge {
             verdict.outcome = .refuse(.contentTooLarge)
             return (verdict, nil)
         }
+        verdict.bind(proof, signed, rule)
         return (verdict, CheckedProof(verified, key))
     }
 

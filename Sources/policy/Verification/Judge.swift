@@ -44,13 +44,14 @@ package struct Judge {
     ///    Then, that the gateway sees the content, where it is signed.
     /// 2. That no signed field is repeated, and that the method does not read as one that is not
     ///    signed.
-    /// 3. The syntax of Content-Digest; that the challenge, where it is in the content, and the
-    ///    digest, where content streams, are there at all; that the digest is that of no bytes
-    ///    where there are none.
-    /// 4. Of content that came with the head: its digest, whether it reads as another form's client
-    ///    data, and the challenge in it.
+    /// 3. The syntax of Content-Digest; that content, where it has the challenge, and the digest,
+    ///    where content streams, are there at all; that the digest is that of no bytes where there
+    ///    are none.
+    /// 4. Of content that came with the head: its digest, and whether it reads as another form's
+    ///    client data.
     /// 5. As far as the content is here or its digest is stated: the key and all else that
-    ///    ``rule(_:_:rule:now:length:)`` checks.
+    ///    ``rule(_:_:rule:now:length:)`` checks. A challenge in the content is looked for once its
+    ///    signature is known to be good.
     ///
     /// The judge asks for content to hold only when no check has failed. With a stated digest these
     /// checks include the signature, so that a worthless assertion makes the gateway hold nothing.
@@ -172,22 +173,20 @@ package struct Judge {
         if case .content = rule.signing, ClientDataWriter.isAmbiguous(content) {
             return proof.verdict(.refuse(.clientDataAmbiguous))
         }
-        var proof = proof
-        if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
-            proof.challenge = pointer.string(in: content)
-            if proof.challenge == nil, rule.challenge == .required {
-                return proof.verdict(.refuse(.challengeMissing))
-            }
-        }
         let signed = clientData.digest(head, bytes, rule, digest, proof)
-        return self.rule(proof, signed, rule: rule, now: now, length: head.framing)
+        let (verdict, checked) = verify(proof, signed, rule, head.framing)
+        guard let checked else { return verdict }
+        var proof = proof
+        if let pointer = rule.challengePointer { proof.challenge = pointer.string(in: content) }
+        return conclude(verdict, checked, proof, rule: rule, now: now)
     }
 
     /// Judges content that was held.
     ///
     /// - `content`: SHA-256 of the content.
     /// - `start`: at least its first ``RequestBinding/ClientDataDomain/startCount`` bytes.
-    /// - `text`: the content, asked for when the rule takes the challenge out of it.
+    /// - `text`: the content, asked for when the rule takes the challenge out of it, and its
+    ///   signature is good: reading a long text costs more than any other check.
     /// - `mayVerify`: as in ``open(_:_:rule:now:mayVerify:content:)``; other requests of the
     ///   address may have come meanwhile.
     package mutating func close(
@@ -207,17 +206,19 @@ package struct Judge {
         if case .content = rule.signing, ClientDataWriter.isAmbiguous(start.span) {
             return proof.verdict(.refuse(.clientDataAmbiguous))
         }
-        var proof = proof
-        if rule.challenge != .none, case .jsonPointer(let pointer) = rule.challengeSource {
-            // Held content can't be read again, so the challenge in it can't be judged.
-            guard let text = text() else { return proof.verdict(.refuse(.spillFailed)) }
-            proof.challenge = pointer.string(in: text.span)
-            if proof.challenge == nil, rule.challenge == .required {
-                return proof.verdict(.refuse(.challengeMissing))
-            }
-        }
         let signed = clientData.digest(content, rule, proof)
-        return self.rule(proof, signed, rule: rule, now: now, length: .none)
+        var (verdict, checked) = verify(proof, signed, rule, .none)
+        guard let checked else { return verdict }
+        var proof = proof
+        if let pointer = rule.challengePointer {
+            // Held content can't be read again, so the challenge in it can't be judged.
+            guard let text = text() else {
+                verdict.outcome = .refuse(.spillFailed)
+                return verdict
+            }
+            proof.challenge = pointer.string(in: text.span)
+        }
+        return conclude(verdict, checked, proof, rule: rule, now: now)
     }
 }
 
