@@ -86,6 +86,41 @@ extension Scenarios {
             #expect(lines.contains { $0.contains(#""path":"/plain""#) })
         }
 
+        /// Each had a line, whatever the limit: a full disk was some minutes away.
+        @Test(arguments: [
+            ("GET /plain HTTP/1.1\r\nHost: a\r\nVia: 1.1 portcullis\r\n\r\n", 508),
+            ("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 501),
+            ("TRACE /plain HTTP/1.1\r\nHost: a\r\n\r\n", 501),
+            ("POST /plain HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+            ("GET /plain HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+        ])
+        func `what a client alone causes counts as a refusal, whatever the status`(
+            _ head: String,
+            _ status: Int
+        ) throws {
+            let stand = try Stand(
+                more: "log: { access: ./access.log, address_refusals: 1/s }",
+                loops: 1
+            )
+            defer { stand.end() }
+            for _ in 0..<60 {
+                let wire = try Wire(port: stand.gateway.port)
+                defer { wire.close() }
+                try wire.send(head)
+                try expectEqual(wire.readFinalResponse(to: "GET").status, status)
+            }
+            try stand.gateway.waitUntil("lines left out", stand.admin) {
+                $0["access_log_refusals_left_out_total"] >= 30
+            }
+            try stand.stop()
+            let text = try String(
+                contentsOfFile: stand.scenario.path("access.log"),
+                encoding: .utf8
+            )
+            let lines = text.split(separator: "\n").count { $0.contains("\"status\":\(status)") }
+            #expect((10...30).contains(lines))
+        }
+
         @Test func `of admitted requests a sample has lines, of refused ones all have`() throws {
             let stand = try Stand(
                 rules: "- { id: r, match: { path: /v1/r }, mode: enforce }",

@@ -105,12 +105,15 @@ struct Audit {
         return proxy.lines.refusals.next(hash, rate, now: MonotonicClock.nanoseconds)
     }
 
-    /// Whether the request was refused or would be, or was answered as the client's fault without
-    /// an origin.
+    /// Whether the request was refused or would be, or came to no origin for a reason that its
+    /// client alone can cause, whatever the status.
     private var isRefusal: Bool {
-        guard exchange.record.status < 500 else { return false }
+        if exchange.record.outcome?.isClients == true { return true }
+        let status = exchange.record.status
+        guard status < 500 else { return false }
         if case .refuse? = exchange.flow.verdictState.given?.verdict.outcome { return true }
-        return exchange.record.status >= 400 && exchange.side.servedBy == nil
+        // Without a status the client has gone before it was answered.
+        return (status >= 400 || status == 0) && exchange.side.servedBy == nil
     }
 
     private func writeJSON(

@@ -30,6 +30,13 @@ extension LocalOutcome {
         }
     }
 
+    /// Whether a client can cause it alone, as often as it likes.
+    package var isClients: Bool {
+        // A client's own Via looks like a loop.
+        if case .fault(.loopDetected) = self { return true }
+        return row.blame == .client
+    }
+
     /// Whether the client's connection ends with the answer, whatever was read of the request.
     ///
     /// - toQuestion: whether another proxy asks about the request. If that request is malformed,
