@@ -56,6 +56,36 @@ import Verification
         #expect(texts.contains { $0.contains(problem) }, "\(texts)")
     }
 
+    @Test func `an origin may have an audience of its own, where verdicts are signed`() {
+        func loaded(_ more: String, audience: String = "cash") -> LoadedConfiguration {
+            var files = MemoryFiles()
+            files.files = [
+                "p.yaml": """
+                listen: [{ address: "127.0.0.1:0" }]
+                origins:
+                  o: { servers: ["o:80"] }
+                  till: { servers: ["t:80"], audience: \(audience) }
+                default: { origin: o, mode: off }
+                \(more)
+                """, "s.txt": String(repeating: "ab", count: 16),
+            ]
+            files.permissions["s.txt"] = 0o600
+            return ConfigurationLoader.load("p.yaml", files: files)
+        }
+        let verdict = "verdict: { jwt: { secret: s.txt, audience: orders } }"
+        let signed = loaded(verdict)
+        expectEqual(signed.problems.map(\.text), [])
+        expectEqual(signed.configuration?.origins.map(\.audience), [nil, "cash"])
+        for (loaded, problem) in [
+            (loaded(""), "origins.till.audience: found it without signed verdicts"),
+            (loaded(verdict, audience: "\"a b\""), "origins.till.audience: found \"a b\""),
+        ] {
+            #expect(loaded.configuration == nil)
+            let texts = loaded.problems.map(\.text)
+            #expect(texts.contains { $0.contains(problem) }, "\(texts)")
+        }
+    }
+
     @Test func `a key that others may read is warned of`() {
         let loaded = Self.loaded("{ jwt: { key: k.pem, audience: a } }", mode: 0o644)
         #expect(loaded.problems.contains { $0.text.contains("k.pem") })

@@ -28,7 +28,11 @@ extension Scenarios {
             """
 
         /// The gateway's claims in a token that its key has signed.
-        private func claims(of text: String, _ keySet: Data) throws -> [String: String] {
+        private func claims(
+            of text: String,
+            _ keySet: Data,
+            audience: String = "shop"
+        ) throws -> [String: String] {
             let pieces = text.split(separator: ".").map(String.init)
             try #require(pieces.count == 3)
             let document = try JSONSerialization.jsonObject(with: keySet) as? [String: Any]
@@ -44,7 +48,7 @@ extension Scenarios {
             #expect(isValid)
             let claims = try #require(Base64.decode(pieces[1]))
             let all = try JSONSerialization.jsonObject(with: Data(claims)) as? [String: Any]
-            #expect(all?["aud"] as? String == "shop")
+            #expect(all?["aud"] as? String == audience)
             return try #require(all?["portcullis"] as? [String: String])
         }
 
@@ -106,6 +110,9 @@ extension Scenarios {
                 let told = try claims(of: token[0], Data(set.body))
                 expectEqual(told["verdict"], "pass")
                 expectEqual(told["rule"], "held")
+                expectEqual(told["host"], told["host"]?.lowercased())
+                #expect(told["host"]?.isEmpty == false)
+                expectEqual(told["origin"], "shop")
                 expectEqual(told["method"], "POST")
                 expectEqual(told["target"], "/held?dry=1")
                 let digest = Base64.text(SHA256.digest(of: content).array)
@@ -151,6 +158,49 @@ extension Scenarios {
                 let isVerified = place % 3 == 1
                 expectEqual(told["verdict"], isVerified ? "pass" : "refuse", "\(place)")
                 expectEqual((told["content"] != nil), isVerified, "\(place) \(told)")
+            }
+        }
+
+        @Test func `an origin can tell its tokens from those of another origin`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let till = try scenario.origin()
+            try scenario.write("verdict.pem", P256PrivateKey().key.pem)
+            expectEqual(chmod(scenario.path("verdict.pem"), 0o600), 0)
+            let shop = try scenario.origin()
+            try scenario.configure(
+                origin: shop.address,
+                rules: """
+                    - id: till
+                      match: { host: till.example.com, path: /bare }
+                      origin: till
+                      mode: observe
+                      sign: [method, target, challenge]
+                    - id: shop
+                      match: { path: /bare }
+                      mode: observe
+                      sign: [method, target, challenge]
+                    """,
+                more: "verdict: { jwt: { key: verdict.pem, audience: shop } }",
+                origins: "  till: { servers: [\"\(till.address)\"], audience: cash }"
+            )
+            _ = try scenario.imported()
+            let gateway = try scenario.serve()
+            let client = HTTPClient(port: gateway.port)
+            for host in ["till.example.com", "Shop.Example.com:8443"] {
+                let raw = "GET /bare HTTP/1.1\r\nHost: \(host)\r\n\r\n"
+                try expectEqual(client.send(raw: Array(raw.utf8)).status, 200)
+            }
+            let set = Data(try gateway.adminClient().send("GET", "/jwks").body)
+            for (origin, name, audience, host) in [
+                (till, "till", "cash", "till.example.com"),
+                (shop, "shop", "shop", "Shop.Example.com:8443"),
+            ] {
+                let head = try origin.seen(1)[0].head
+                let token = try #require(head.all("App-Attest-Verdict-Token").first)
+                let told = try claims(of: token, set, audience: audience)
+                expectEqual(told["origin"], name)
+                expectEqual(told["host"], host)
             }
         }
 

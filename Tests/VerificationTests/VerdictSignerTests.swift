@@ -21,6 +21,7 @@ import Testing
     private static func request() -> VerdictSigner.Request {
         var request = VerdictSigner.Request(
             id: "4bf9",
+            host: Array("api.example.com".utf8),
             method: Array("POST".utf8),
             target: Array("/v1/orders?dry=1\"".utf8)
         )
@@ -50,7 +51,12 @@ import Testing
 
     @Test func `a token is of one request, and all who have the public key can check it`() throws {
         let key = P256PrivateKey()
-        let signer = VerdictSigner(.p256(key), Self.claims(), build: "1.2")
+        let signer = VerdictSigner(
+            .p256(key),
+            Self.claims(),
+            origins: [.init("shop")],
+            build: "1.2"
+        )
         var verdict = Verdict(.pass, keyID: KeyID(of: key.publicKey), proof: .assertion)
         verdict.appID = "TEAM123456.com.example.shop"
         let token = signer.token(verdict, Self.request(), at: Self.now)
@@ -80,6 +86,8 @@ import Testing
         let own = try #require(claims["portcullis"] as? [String: String])
         expectEqual(own["verdict"], "pass")
         expectEqual(own["rule"], "place-order")
+        expectEqual(own["host"], "api.example.com")
+        expectEqual(own["origin"], "shop")
         expectEqual(own["method"], "POST")
         expectEqual(own["target"], "/v1/orders?dry=1\"")
         expectEqual(own["content"], "sha-256=:\(Base64.text(Self.request().content?.array ?? [])):")
@@ -89,7 +97,12 @@ import Testing
 
     @Test func `a secret signs with HS256, and nothing of it is shown`() throws {
         let secret = [UInt8](repeating: 7, count: 32)
-        let signer = VerdictSigner(.secret(secret), Self.claims(), build: "1.2")
+        let signer = VerdictSigner(
+            .secret(secret),
+            Self.claims(),
+            origins: [.init("shop")],
+            build: "1.2"
+        )
         let token = signer.token(Verdict(.pass), Self.request(), at: Self.now)
         let (header, _, signed, code) = try Self.parts(token)
         let isValid = HMACSHA256.Key(secret.span).isValid(code.span, for: signed.span)
@@ -106,6 +119,7 @@ import Testing
         let signer = VerdictSigner(
             .secret([UInt8](repeating: 7, count: 32)),
             VerdictSigner.Claims(audience: audience),
+            origins: [.init("shop")],
             build: "1.2"
         )
         let token = signer.token(Verdict(.pass), Self.request(), at: Self.now)
@@ -118,6 +132,28 @@ import Testing
         expectEqual(claims.keys.sorted(), names.sorted())
     }
 
+    /// Otherwise one origin could show its token to another.
+    @Test func `a token names its origin, and has that origin's audience`() throws {
+        let signer = VerdictSigner(
+            .secret([UInt8](repeating: 7, count: 32)),
+            Self.claims(),
+            origins: [.init("shop"), .init("till", audience: "cash")],
+            build: "1.2"
+        )
+        for (place, audience, name) in [(0, "orders", "shop"), (1, "cash", "till")] {
+            var request = Self.request()
+            request.origin = place
+            for outcome in [Verdict.Outcome.pass, .refuse(.keyUnknown), .failure(.store)] {
+                let token = signer.token(Verdict(outcome), request, at: Self.now)
+                let (_, claims, _, _) = try Self.parts(token)
+                expectEqual(claims["aud"] as? String, audience)
+                let own = try #require(claims["portcullis"] as? [String: String])
+                expectEqual(own["origin"], name)
+                expectEqual(own["verdict"], outcome.word)
+            }
+        }
+    }
+
     /// What an origin sees of a request that a rule observes.
     @Test func `a refusal is contraindicated, names no key, and a failed party leaves no claim`()
         throws
@@ -125,6 +161,7 @@ import Testing
         let signer = VerdictSigner(
             .secret([UInt8](repeating: 7, count: 32)),
             Self.claims(),
+            origins: [.init("shop")],
             build: "1.2"
         )
         let key = KeyID(of: P256PrivateKey().publicKey)

@@ -18,6 +18,7 @@ extension ConfigurationDraft {
         validateStore(hasApps: !apps.isEmpty, files: files)
         let apple = apple.validated(named)
         validateAddressSource()
+        verdict.validate(origins, reader.log)
         let operatorToken = admin.token(named)
         if let spillFolder { require(folder: spillFolder, files: files) }
 

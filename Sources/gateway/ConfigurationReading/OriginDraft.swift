@@ -7,7 +7,7 @@ struct OriginDraft {
     private static let keys =
         [
             "servers", "host", "keep_fields", "paths", "proxy_protocol", "http2",
-            "connect_timeout", "first_byte_timeout", "tls",
+            "connect_timeout", "first_byte_timeout", "tls", "audience",
         ] + OriginRules.keys
 
     let name: Located<String>
@@ -16,6 +16,7 @@ struct OriginDraft {
     let http2: Located<ListenSettings.HTTP2>?
     let paths: PathInterpretation
     let tls: OriginTLSDraft?
+    let audience: Located<String>?
     private let rules: OriginRules
     private let host: Located<String?>?
     private let preface: Located<OriginPreface>?
@@ -49,6 +50,7 @@ struct OriginDraft {
         keptFields = Self.keptFields(reader)
         paths = reader.paths("paths") ?? .all
         tls = reader.node("tls").flatMap { OriginTLSDraft($0, reader.path("tls"), log: log) }
+        audience = reader.value("audience", use: VerdictDraft.nameUse, VerdictDraft.name)
     }
 
     private static func keptFields(_ reader: MappingReader) -> [Located<String>] {
@@ -77,6 +79,7 @@ struct OriginDraft {
             preface: preface?.value ?? .none,
             http2: http2?.value ?? .off,
             tls: tls?.validated(servers: servers, files),
+            audience: audience?.value,
             paths: paths
         )
     }
@@ -101,6 +104,9 @@ package struct UpstreamSettings: Hashable, Sendable {
     package let http2: ListenSettings.HTTP2
     /// `tls`: `nil` for an origin that is spoken to in the clear.
     package let tls: OriginTLSSettings?
+    /// `audience`: the `aud` of the signed verdicts that it gets; `nil`, the default, for that of
+    /// `verdict.jwt`.
+    package let audience: String?
     /// `paths`: the steps that this origin may take on a path before it chooses a handler. Default:
     /// all that servers take.
     package let paths: PathInterpretation

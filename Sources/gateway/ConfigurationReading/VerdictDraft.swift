@@ -55,11 +55,24 @@ struct VerdictDraft {
         self.claims = claims
     }
 
-    private static let nameUse = "1…128 visible characters"
+    static let nameUse = "1…128 visible characters"
 
-    private static func name(_ text: String) -> String? {
+    static func name(_ text: String) -> String? {
         (1...128).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
             ? text : nil
+    }
+
+    /// Reports audiences of origins where verdicts are not signed.
+    func validate(_ origins: [OriginDraft], _ log: ProblemLog) {
+        guard source == nil else { return }
+        for audience in origins.compactMap(\.audience) {
+            log.error(
+                audience,
+                found: "it without signed verdicts, which are what has an audience",
+                use: "verdict: { jwt: { key: verdict.pem, audience: orders } } beside it, or no "
+                    + "audience"
+            )
+        }
     }
 
     /// The settings, with the key read; `nil` where verdicts are not signed.

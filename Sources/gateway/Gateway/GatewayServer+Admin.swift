@@ -14,7 +14,7 @@ import Verification
 
 extension GatewayServer: KeySetSource {
     package func askKeySet(_ completion: @escaping @Sendable ([UInt8]?) -> Void) {
-        plane.perform { [plane] in completion(plane.configuration.verdict?.signer.keySet) }
+        plane.perform { [plane] in completion(plane.configuration.verdictSigner?.keySet) }
     }
 }
 

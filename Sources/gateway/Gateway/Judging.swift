@@ -50,7 +50,8 @@ struct Judging: Sendable {
             keys,
             sessions: configuration.sessionOpening.map { (sessions, $0) },
             plan: configuration.servedPlan,
-            keySet: configuration.verdict.flatMap { $0.publishes ? $0.signer.keySet : nil },
+            keySet: configuration.verdict?.publishes == true
+                ? configuration.verdictSigner?.keySet : nil,
             probes: (configuration.probes, probes),
             trials: trials
         )

@@ -114,7 +114,7 @@ extension ProxySettings {
             spillFolder: configuration.spillFolder,
             devices: parties.devices,
             tokenChecks: parties.proofs.checkers(of: configuration),
-            verdictSigner: configuration.verdict?.signer
+            verdictSigner: configuration.verdictSigner
         )
     }
 }
@@ -173,6 +173,16 @@ extension OriginServerSettings {
     }
 }
 
-extension VerdictSettings {
-    var signer: VerdictSigner { VerdictSigner(key, claims, build: GatewayServer.version) }
+extension GatewayConfiguration {
+    /// `nil` where verdicts are not signed.
+    var verdictSigner: VerdictSigner? {
+        verdict.map { verdict in
+            VerdictSigner(
+                verdict.key,
+                verdict.claims,
+                origins: origins.map { VerdictSigner.Origin($0.name, audience: $0.audience) },
+                build: GatewayServer.version
+            )
+        }
+    }
 }

@@ -14,11 +14,11 @@ package import Signatures
 ///
 /// | claim | value |
 /// |---|---|
-/// | `iss`, `aud` | ``Claims/issuer`` and ``Claims/audience`` |
+/// | `iss`, `aud` | ``Claims/issuer``, and the audience of the origin |
 /// | `iat`, `exp` | seconds since 1970: now, and ``Claims/ttl`` later |
 /// | `eat_profile`, `ear_verifier_id` | the draft's profile; the gateway and its version |
 /// | `submods.request.ear_status` | pass: `affirming`; refusal: `contraindicated`; else `none` |
-/// | `portcullis` | what origins get in fields, and the request's method, target and content |
+/// | `portcullis` | what origins get in fields, the origin, and what the request asks for |
 ///
 /// `content` is the digest as in Content-Digest (RFC 9530), of content that was verified.
 package final class VerdictSigner: Sendable {
@@ -34,12 +34,24 @@ package final class VerdictSigner: Sendable {
     package struct Claims: Hashable, Sendable {
         /// `issuer`: default portcullis.
         package var issuer = "portcullis"
-        /// `audience`: the origin, which must look for its own name.
+        /// `audience`: of origins that have none of their own. An origin must look for its name.
         package var audience: String
         /// `ttl`: seconds for which a token is good. Default 60s, 1s…1h.
         package var ttl: Int64 = 60
 
         package init(audience: String) { self.audience = audience }
+    }
+
+    /// An origin that gets tokens.
+    package struct Origin: Hashable, Sendable {
+        /// Its name in the configuration.
+        let name: String
+        /// `origins.*.audience`; `nil` for ``Claims/audience``.
+        let audience: String?
+
+        package init(_ name: String, audience: String? = nil) {
+            (self.name, self.audience) = (name, audience)
+        }
     }
 
     /// The shortest secret, in bytes: as long as the code (RFC 7518 §3.2).
@@ -52,12 +64,14 @@ package final class VerdictSigner: Sendable {
 
     private let signing: Signing
     private let ttl: Int64
-    private let beginnings: Beginnings
+    /// In the order of the configuration's origins.
+    private let beginnings: [Beginnings]
     /// A JSON Web Key Set (RFC 7517) with the public key; `nil` where there is none to show.
     package let keySet: [UInt8]?
 
+    /// - origins: those that requests are about, in the order of the configuration.
     /// - build: the gateway's version.
-    package init(_ key: Key, _ claims: Claims, build: String) {
+    package init(_ key: Key, _ claims: Claims, origins: [Origin], build: String) {
         ttl = claims.ttl
         var header = JSONWriter()
         switch key {
@@ -79,7 +93,9 @@ package final class VerdictSigner: Sendable {
             }
             keySet = nil
         }
-        beginnings = Beginnings(header: header.bytes, claims, build: build)
+        beginnings = origins.map {
+            Beginnings(header: header.bytes, claims, of: $0, build: build)
+        }
     }
 
     /// The encoded beginning of a token, for each status: the header, a point, and the claims that
@@ -89,13 +105,13 @@ package final class VerdictSigner: Sendable {
         let contraindicated: [UInt8]
         let none: [UInt8]
 
-        init(header: [UInt8], _ claims: Claims, build: String) {
+        init(header: [UInt8], _ claims: Claims, of origin: Origin, build: String) {
             func beginning(_ status: String) -> [UInt8] {
                 var json = JSONWriter()
-                // The claims of a request follow in the same object.
+                // The claims of a request follow in the same objects.
                 json.beginObject()
                 json.member("iss", claims.issuer)
-                json.member("aud", claims.audience)
+                json.member("aud", origin.audience ?? claims.audience)
                 json.member("eat_profile", "tag:ietf.org,2026:rats/ear#04")
                 json.object("ear_verifier_id") { out in
                     out.member("developer", "portcullis")
@@ -104,6 +120,9 @@ package final class VerdictSigner: Sendable {
                 json.object("submods") { out in
                     out.object("request") { $0.member("ear_status", status) }
                 }
+                json.name("portcullis")
+                json.beginObject()
+                json.member("origin", origin.name)
                 var text = json.bytes + [UInt8(ascii: ",")]
                 // Base64 takes three bytes at a time; spaces (RFC 8259 §2) fill the last three.
                 while text.count % 3 != 0 { text.append(UInt8(ascii: " ")) }
@@ -126,6 +145,10 @@ package final class VerdictSigner: Sendable {
     /// What a token is about.
     package struct Request {
         let id: String
+        /// The authority that the client asks for, as it is written; empty where there is none.
+        let host: [UInt8]
+        /// The place of its origin in the configuration.
+        package var origin = 0
         /// The id of its rule.
         package var rule = ""
         let method: [UInt8]
@@ -134,8 +157,9 @@ package final class VerdictSigner: Sendable {
         /// The digest of the content; `nil` where it was not verified.
         package var content: SHA256Digest?
 
-        package init(id: String, method: [UInt8], target: [UInt8]) {
+        package init(id: String, host: [UInt8], method: [UInt8], target: [UInt8]) {
             self.id = id
+            self.host = host
             self.method = method
             self.target = target
         }
@@ -147,20 +171,22 @@ package final class VerdictSigner: Sendable {
     package func token(_ verdict: Verdict, _ request: Request, at now: Int64) -> [UInt8] {
         // A target of 400 bytes fits; a longer one takes more memory.
         var json = JSONWriter(capacity: 1024)
-        json.object { out in
-            out.name("iat")
-            out.value(now)
-            out.name("exp")
-            out.value(now &+ ttl)
-            out.object("portcullis") { Self.write(verdict, request, to: &$0) }
-        }
-        let beginning = beginnings[verdict.outcome]
+        // The beginning has the braces of both objects.
+        json.beginObject()
+        json.beginObject()
+        Self.write(verdict, request, to: &json)
+        json.endObject()
+        json.name("iat")
+        json.value(now)
+        json.name("exp")
+        json.value(now &+ ttl)
+        json.endObject()
+        let beginning = beginnings[request.origin][verdict.outcome]
         var token: [UInt8] = []
         // Base64 of the claims, a point and 86 digits of signature follow.
         token.reserveCapacity(beginning.count + json.bytes.count * 4 / 3 + 128)
         token += beginning
-        // The beginning has the object's first brace.
-        Base64.appendURL(json.bytes.span.extracting(droppingFirst: 1), to: &token)
+        Base64.appendURL(json.bytes.span.extracting(droppingFirst: 2), to: &token)
         let signature: [UInt8] =
             switch signing {
             case .p256(let key): key.joseSignature(message: token.span)
@@ -181,6 +207,8 @@ package final class VerdictSigner: Sendable {
         member("verdict", verdict.outcome.word)
         let reason = verdict.outcome.reason
         if !reason.isEmpty { member("reason", reason) }
+        out.name("host")
+        out.value(latin1: request.host.span)
         out.name("method")
         out.value(latin1: request.method.span)
         out.name("target")

@@ -194,6 +194,7 @@ struct OriginHead {
     mutating func tell(_ verdict: Verdict, for exchange: Exchange) {
         if let signer = exchange.settings.verdictSigner, var subject = exchange.record.subject {
             subject.rule = exchange.flow.rule.id
+            subject.origin = exchange.originPlace
             subject.content = exchange.signedContent(verdict)
             let token = signer.token(verdict, subject, at: exchange.proxy.wallSeconds)
             HeadWriter.field("App-Attest-Verdict-Token", token, into: &bytes)
@@ -275,10 +276,17 @@ struct OriginHead {
 extension VerdictSigner.Request {
     /// What is known of a request from its head.
     init(_ id: RequestID, _ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-        let method = bytes.extracting(head.methodRange).withUnsafeBufferPointer { Array($0) }
+        func copy(_ range: Range<Int>) -> [UInt8] {
+            bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
+        }
         var target: [UInt8] = []
         HeadWriter.target(head, bytes, into: &target)
-        self.init(id: id.text, method: method, target: target)
+        self.init(
+            id: id.text,
+            host: copy(head.authority),
+            method: copy(head.methodRange),
+            target: target
+        )
     }
 }
 
