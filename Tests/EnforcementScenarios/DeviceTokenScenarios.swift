@@ -22,6 +22,26 @@ extension Scenarios {
             try expectEqual(stand.metrics()["device_tokens_used"], 258)
         }
 
+        @Test func `queries to Apple that were made in vain count against the address`() throws {
+            let stand = try DeviceStand(limits: "{ address_failures: 3/m }")
+            defer { stand.end() }
+            // A text that Apple takes for no token.
+            let garbage = Base64.text(Array("no token".utf8))
+            let malformed = try stand.send("/v1/kind", token: garbage)
+            #expect(malformed.status == 400 && malformed.reason == "device-token-malformed")
+            // The origin has Apple flag the device.
+            try expectEqual(stand.send("/v1/trial").status, 200)
+            try stand.await("device_updates_total", 1)
+            for _ in 0..<2 {
+                let flagged = try stand.send("/v1/kind")
+                #expect(flagged.status == 403 && flagged.reason == "device-flagged")
+            }
+            let calls = stand.apple.calls.of(.queryBits).count
+            let throttled = try stand.send("/v1/kind")
+            #expect(throttled.status == 429 && throttled.reason == "address-throttled")
+            expectEqual(stand.apple.calls.of(.queryBits).count, calls)
+        }
+
         @Test func `a used token stays so in other spellings, on other loops and after a reload`()
             throws
         {

@@ -53,6 +53,27 @@ extension Scenarios {
             #expect(stand.origin.seen.isEmpty)
         }
 
+        /// 52 calls a second were paid for tokens of another site from one address.
+        @Test func `calls that were paid in vain count against the address`() throws {
+            let stand = try PeopleStand(limits: "{ address_failures: 3/m }")
+            defer { stand.end() }
+            for test in [
+                StandInTest(hostname: "localhost.evil.test"), StandInTest(action: "login"),
+                StandInTest(score: 0.1),
+            ] {
+                let answer = try stand.send("turnstile", stand.token(test))
+                #expect(answer.status == 403 && answer.reason == "proof-refused")
+            }
+            expectEqual(stand.tests.testCalls.count, 3)
+            for service in ["turnstile", "lenient", "hcaptcha"] {
+                let answer = try stand.send(service, stand.token())
+                #expect(answer.status == 429 && answer.reason == "proof-throttled")
+                #expect(answer.value("Retry-After") != nil)
+            }
+            expectEqual(stand.tests.testCalls.count, 3)
+            try expectEqual(stand.send("turnstile", nil).reason, "proof-missing")
+        }
+
         @Test func `what no service has made costs no call`() throws {
             let stand = try PeopleStand()
             defer { stand.end() }

@@ -1,3 +1,4 @@
+import Encodings
 import HTTPWire
 package import OutboundCalls
 package import Rules
@@ -190,8 +191,8 @@ struct ProofDraft {
 /// The keys of `kind: jwt`.
 struct JWTDraft {
     static let keys = [
-        "keys", "issuer", "audience", "algorithms", "leeway", "max_age", "required", "claims",
-        "once",
+        "keys", "issuer", "audience", "typ", "algorithms", "leeway", "max_age", "required",
+        "claims", "once",
     ]
 
     private enum Source {
@@ -215,6 +216,7 @@ struct JWTDraft {
         source = Self.source(reader)
         let issuer = reader.value("issuer", use: Self.textUse, Self.text)
         let audiences = reader.texts("audience", use: Self.textUse, Self.text)
+        let type = reader.value("typ", use: Self.typeUse, Self.type)
         let names = Self.algorithmNames
         let algorithms = reader.list(
             "algorithms",
@@ -237,6 +239,7 @@ struct JWTDraft {
             audiences: audiences.map(\.value),
             algorithms: Set(algorithms.map(\.value))
         )
+        terms.type = type?.value
         if let leeway { terms.leeway = leeway.value }
         terms.ageMax = age?.value
         terms.required = required?.map(\.value) ?? []
@@ -261,6 +264,19 @@ struct JWTDraft {
 
     private static func text(_ text: String) -> String? {
         (1...256).contains(text.utf8.count) ? text : nil
+    }
+
+    private static let typeUse =
+        "the typ of the issuer's tokens, such as at+jwt or application/at+jwt"
+
+    /// A media type, or a subtype of `application` (RFC 7515 §4.1.9).
+    private static func type(_ text: String) -> String? {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        let isType = parts.allSatisfy { part in
+            !part.isEmpty
+                && part.utf8.allSatisfy { $0.isAlphanumeric || "!#$&-^_.+".utf8.contains($0) }
+        }
+        return isType && parts.count <= 2 && text.utf8.count <= 128 ? text : nil
     }
 
     private static func source(_ reader: MappingReader) -> Source? {

@@ -225,7 +225,7 @@ extension TokenFinding {
             case .malformed: .malformed
             case .algorithm, .unknownKey, .signature, .issuer: .invalid
             case .expired, .notYet: .expired
-            case .audience, .claim, .use: .refused
+            case .type, .audience, .claim, .use: .refused
             }
     }
 }

@@ -21,6 +21,8 @@ struct SignedToken {
     let algorithm: String
     /// `kid`
     let keyID: [UInt8]?
+    /// `typ`: what kind of token it is, as the token states it.
+    let type: [UInt8]?
     /// The bytes of the text that are signed.
     let signed: Range<Int>
     /// The claims, a JSON text.
@@ -39,6 +41,7 @@ struct SignedToken {
         else { return nil }
         algorithm = read.algorithm
         keyID = read.keyID
+        type = read.type
         signed = 0..<parts[1].upperBound
         self.claims = claims
         self.signature = signature
@@ -59,11 +62,11 @@ struct SignedToken {
 
     private static func header(
         _ text: Span<UInt8>
-    ) throws(JSONError) -> (algorithm: String, keyID: [UInt8]?) {
+    ) throws(JSONError) -> (algorithm: String, keyID: [UInt8]?, type: [UInt8]?) {
         var reader = JSONReader()
         var names = MemberNames()
         var algorithm: String?
-        var keyID: [UInt8]?
+        var (keyID, type): ([UInt8]?, [UInt8]?)
         try reader.beginObject(text)
         while let name = try reader.nextName(text) {
             try names.add(name, reader)
@@ -78,6 +81,11 @@ struct SignedToken {
                     value.count <= TokenKeySet.idBytesMax
                 else { throw reader.error("kid is no string, or too long") }
                 keyID = value
+            case "typ":
+                guard case .string(let value) = try reader.scalar(text) else {
+                    throw reader.error("typ is no string")
+                }
+                type = value
             case "crit", "cty", "b64", "zip", "enc":
                 throw reader.error("a member that is not known")
             default: try reader.skipValue(text, depth: 1)
@@ -85,7 +93,7 @@ struct SignedToken {
         }
         try reader.end(text)
         guard let algorithm else { throw reader.error("alg is missing") }
-        return (algorithm, keyID)
+        return (algorithm, keyID, type)
     }
 }
 

@@ -10,11 +10,14 @@ package enum TokenFault: String, Error, CaseIterable, Hashable, Sendable {
     /// The issuer has no such key, as far as it is known.
     case unknownKey = "unknown-key"
     case signature
+    /// It is a token of another kind.
+    case type
     case issuer
     case audience
     case expired
     case notYet = "not-yet"
-    /// A claim that the configuration asks for is missing, or has another value.
+    /// A claim that the configuration asks for is missing, or has another value, or the claims that
+    /// the issuer has signed can't be read.
     case claim
     /// It is to be good once, and has no `jti`, or lives for too long to be remembered.
     case use
@@ -48,12 +51,23 @@ package struct TokenVerifier: Sendable {
     private let asked: Set<[UInt8]>
     private let issuer: [UInt8]
     private let audiences: [[UInt8]]
+    /// The name of the type, as ``typeName(_:)`` has it; `nil` for any type.
+    private let type: [UInt8]?
 
     package init(_ terms: TokenTerms) {
         self.terms = terms
         asked = Claims.own.union((terms.required + terms.claims.map(\.name)).map { Array($0.utf8) })
         issuer = Array(terms.issuer.utf8)
         audiences = terms.audiences.map { Array($0.utf8) }
+        type = terms.type.map { Self.typeName(Array($0.utf8)) }
+    }
+
+    /// The name of a type in one spelling: types have no case, and one without a slash leaves out
+    /// `application/` (RFC 7515 §4.1.9).
+    private static func typeName(_ text: [UInt8]) -> [UInt8] {
+        let upper = UInt8(ascii: "A")...UInt8(ascii: "Z")
+        let name = text.map { upper.contains($0) ? $0 | 0x20 : $0 }
+        return name.contains(UInt8(ascii: "/")) ? name : Array("application/".utf8) + name
     }
 
     /// Verifies a token. Checked in the order of ``TokenFault``: no claim is read before the
@@ -74,11 +88,13 @@ package struct TokenVerifier: Sendable {
         guard key.isValid(token.signature, over: text.extracting(token.signed)) else {
             throw .signature
         }
+        // RFC 8725 §3.11: a token that its issuer has made for another purpose is none.
+        guard type == nil || token.type.map(Self.typeName) == type else { throw .type }
         let claims: Claims
         do throws(JSONError) {
             claims = try Claims(token.claims.span, asked)
         } catch {
-            throw .malformed
+            throw .claim
         }
         return try judged(claims, now)
     }
@@ -151,6 +167,8 @@ package struct TokenTerms: Hashable, Sendable {
     package var issuer: String
     /// `audience`: one of them has to be in the `aud` claim.
     package var audiences: [String]
+    /// `typ`: the type that the token's header has to state; `nil`, the default, for any.
+    package var type: String?
     /// `algorithms`: those that keys of the issuer may be used with.
     package var algorithms: Set<TokenAlgorithm>
     /// `leeway`: how far the issuer's clock may be from this one, in seconds. Default 30s, 0s…5m.

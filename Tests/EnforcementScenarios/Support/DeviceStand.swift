@@ -79,6 +79,7 @@ final class DeviceStand {
         let apple: String
         let timeout: String
         let drain: String
+        let limits: String
     }
 
     /// - bits: the field lines by which an origin has Apple keep bits.
@@ -86,13 +87,15 @@ final class DeviceStand {
     /// - more: another line of the section `apple`.
     /// - timeout: of a call to Apple.
     /// - drain: how long requests and changes may go on after the stop.
+    /// - limits: the section `limits`.
     init(
         bits: String = "App-Attest-Device-Bits: 1,-\r\n",
         loops: Int = 2,
         admin: String = "{ address: 127.0.0.1:0 }",
         apple more: String = "",
         timeout: String = "5s",
-        drain: String = "50ms"
+        drain: String = "50ms",
+        limits: String = "{}"
     ) throws {
         scenario = try Scenario()
         apple = try StandInServer(folder: scenario.folder.path)
@@ -103,7 +106,8 @@ final class DeviceStand {
             admin: admin,
             apple: more,
             timeout: timeout,
-            drain: drain
+            drain: drain,
+            limits: limits
         )
         key = Scenario.device.makeKey()
         apple.add(team)
@@ -135,6 +139,7 @@ final class DeviceStand {
             rules: rules,
             more: """
                 timeouts: { drain: \(settings.drain) }
+                limits: \(settings.limits)
                 apple:
                   keys: [\(keys.joined(separator: ", "))]
                   hosts: { \(apple.hostSettings) }

@@ -23,11 +23,12 @@ final class PeopleStand {
     private let other: HostedGateway
 
     /// - more: further settings of each proof, such as `, timeout: 1s`.
-    init(_ more: String = "") throws {
+    /// - limits: the section `limits`.
+    init(_ more: String = "", limits: String = "{}") throws {
         scenario = try Scenario()
         tests = try StandInServer(folder: scenario.folder.path)
         origin = try scenario.origin()
-        try Self.configure(scenario, tests, origin, more)
+        try Self.configure(scenario, tests, origin, more, limits)
         hosted = try HostedGateway(file: scenario.path("portcullis.yaml"))
         other = try HostedGateway(file: scenario.path("other.yaml"))
         client = HTTPClient(port: hosted.port)
@@ -45,7 +46,8 @@ final class PeopleStand {
         _ scenario: Scenario,
         _ tests: StandInServer,
         _ origin: RecordingOrigin,
-        _ more: String
+        _ more: String,
+        _ limits: String
     ) throws {
         try writeSecret(scenario, StandInServer.testSecret)
         func proof(_ name: String, _ service: SiteverifySettings.Service, _ rest: String) -> String
@@ -89,7 +91,7 @@ final class PeopleStand {
                 origin: origin.address,
                 apps: "  - \(Scenario.app)",
                 rules: (rules + [others]).joined(separator: "\n"),
-                more: "proofs:\n" + proofs.joined(separator: "\n"),
+                more: "limits: \(limits)\nproofs:\n" + proofs.joined(separator: "\n"),
                 store: file + ".db",
                 loops: 1
             )

@@ -36,10 +36,13 @@ struct TokenIssuer {
     }
 
     /// A token that is good for a minute, unless said otherwise.
+    ///
+    /// - type: `typ`; `nil` for none.
     static func token(
         by key: Key = Key("one"),
         audience: String = "shop",
         seconds: Int64 = 60,
+        type: String? = nil,
         more: String = ""
     ) -> String {
         func part(_ text: String) -> String {
@@ -49,7 +52,9 @@ struct TokenIssuer {
         let claims = """
             {"iss":"\(name)","aud":["\(audience)"],"iat":\(now - 1),"exp":\(now + seconds)\(more)}
             """
-        let signed = "\(part(#"{"alg":"ES256","kid":"\#(key.id)"}"#)).\(part(claims))"
+        let typ = type.map { ",\"typ\":\"\($0)\"" } ?? ""
+        let header = "{\"alg\":\"ES256\",\"kid\":\"\(key.id)\"\(typ)}"
+        let signed = "\(part(header)).\(part(claims))"
         let signature = key.key.joseSignature(message: Array(signed.utf8).span)
         return signed + "." + String(decoding: Base64.encodeURL(signature), as: UTF8.self)
     }

@@ -109,15 +109,14 @@ extension Exchange {
         return .none
     }
 
-    /// A token that was checked in vain counts against the client's address: a stranger's tokens
-    /// cost as much as good ones.
+    /// A token that was checked in vain counts against the client's address, whatever is wrong with
+    /// it: it cost a signature or a call, as a good one does.
     private func note(_ finding: TokenFinding, of proof: TokenProof, since: UInt64) {
         let now = MonotonicClock.nanoseconds
         switch finding {
         case .missing: return
-        case .good, .verdict: break
-        case .invalid, .spent: addFailure(now: now)
-        case .malformed, .expired, .refused, .throttled, .unavailable: break
+        case .invalid, .expired, .spent, .refused: addFailure(now: now)
+        case .good, .verdict, .malformed, .throttled, .unavailable: break
         }
         proxy.tally.add(.tokenCheck, nanoseconds: now &- since)
     }
@@ -137,6 +136,10 @@ extension Exchange {
         case .malformed: return flow.answered(.device(.malformed))
         case .token(let shown): token = shown
         }
+        // A session costs no verification, so the judge has not asked.
+        guard mayVerify(now: MonotonicClock.nanoseconds) else {
+            return flow.answered(.device(.crowded))
+        }
         let mention = DeviceMention(
             token: token,
             keyID: keyID,
@@ -151,9 +154,17 @@ extension Exchange {
         return .none
     }
 
-    /// Notes Apple's answer. The client may have gone meanwhile.
+    /// Notes Apple's answer. The client may have gone meanwhile. A call that refuses the request
+    /// counts against the client's address.
     func note(_ finding: DeviceFinding, since: UInt64) {
-        proxy.tally.add(.deviceCheck, nanoseconds: MonotonicClock.nanoseconds &- since)
+        let now = MonotonicClock.nanoseconds
+        proxy.tally.add(.deviceCheck, nanoseconds: now &- since)
+        switch finding {
+        case .malformed: addFailure(now: now)
+        case .bits(let bits):
+            if flow.rule.device?.refused.contains(bits) == true { addFailure(now: now) }
+        case .used, .crowded, .full, .missing, .unavailable: break
+        }
         switch finding {
         // The request may not change the bits, or there is no device.
         case .used, .malformed, .crowded, .full: device?.asked = nil
