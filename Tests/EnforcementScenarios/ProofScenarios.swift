@@ -37,6 +37,10 @@ extension Scenarios {
               match: { path: /bearer/** }
               mode: enforce
               accept: [access]
+            - id: typed
+              match: { path: /typed/** }
+              mode: enforce
+              accept: [typed]
             - id: beside
               match: { path: /beside/** }
               mode: enforce
@@ -81,7 +85,8 @@ extension Scenarios {
             private(set) var client: HTTPClient
             var key: SoftwareKey
 
-            init() throws {
+            /// - limits: the section `limits`.
+            init(limits: String = "{}") throws {
                 scenario = try Scenario()
                 issuer = try StandInServer(folder: scenario.folder.path)
                 issuer.serveStatusList(
@@ -97,15 +102,17 @@ extension Scenarios {
                     origin: origin.address,
                     apps: "  - \(Scenario.app)",
                     rules: Proofs.rules.replacing("APP", with: Scenario.appID),
-                    more: TokenIssuer.proofs(
-                        issuer,
-                        "app-check: { field: X-Firebase-AppCheck, KEYS }",
-                        "cookie: { cookie: check, KEYS }",
-                        "access: { field: Authorization, KEYS }",
-                        "once: { field: X-Once, once: jti, KEYS }",
-                        "away: { field: X-Away, \(dead), \(away) }",
-                        "lenient: { field: X-Away, on_error: forward, \(dead), \(away) }"
-                    )
+                    more: "limits: \(limits)\n"
+                        + TokenIssuer.proofs(
+                            issuer,
+                            "app-check: { field: X-Firebase-AppCheck, KEYS }",
+                            "cookie: { cookie: check, KEYS }",
+                            "access: { field: Authorization, KEYS }",
+                            "typed: { field: Authorization, typ: at+jwt, KEYS }",
+                            "once: { field: X-Once, once: jti, KEYS }",
+                            "away: { field: X-Away, \(dead), \(away) }",
+                            "lenient: { field: X-Away, on_error: forward, \(dead), \(away) }"
+                        )
                 )
                 key = try scenario.imported()[0]
                 gateway = try scenario.serve()
@@ -242,11 +249,24 @@ extension Scenarios {
                     try stand.send("/page/1", ("Cookie", "check=\(token); check=\(token)")),
                     try stand.send("/page/2", ("Cookie", "check=\(token)"), ("Cookie", "check=x")),
                     try stand.send("/page/3", ("Cookie", "check=\"\(token)\"")),
+                    // Where some applications read another cookie of that name.
+                    try stand.send("/page/5", ("Cookie", "check =x; check=\(token)")),
+                    try stand.send("/page/6", ("Cookie", "check\t=x; check=\(token)")),
+                    try stand.send("/page/7", ("Cookie", "check\u{A0}=x; check=\(token)")),
+                    try stand.send("/page/8", ("Cookie", "check=\(token); a=b check=x")),
+                    try stand.send("/page/9", ("Cookie", "check=\(token),check=x")),
+                    try stand.send("/page/10", ("Cookie", "Check=x; check=\(token)")),
+                    try stand.send("/page/11", ("Cookie", "%63heck=x; check=\(token)")),
+                    try stand.send("/page/12", ("Cookie", "check[]=x; check=\(token)")),
+                    try stand.send("/page/13", ("Cookie", "Check=\(token)")),
+                    try stand.send("/page/14", ("Cookie", "check =\(token)")),
+                    try stand.send("/page/15", ("Cookie", "check")),
+                    try stand.send("/page/16", ("Cookie", "a=b"), ("Cookie", "check=\(token)")),
                     try stand.send("/theirs/5", (Self.field, String(repeating: "a", count: 9_000))),
                 ] {
                     #expect(answer.reason == "proof-malformed" && answer.status == 400)
                 }
-                for cookie in ["Check=\(token)", "check =\(token)", "xcheck=\(token)", "check"] {
+                for cookie in ["xcheck=\(token)", "check2=\(token)", "x=check"] {
                     try expectEqual(
                         stand.send("/page/4", ("Cookie", cookie)).reason,
                         "proof-missing"
@@ -256,6 +276,54 @@ extension Scenarios {
                     let answer = try stand.send("/bearer/", ("Authorization", value))
                     expectEqual(answer.reason, "proof-missing", "\(value.prefix(8))")
                 }
+            }
+        }
+
+        /// 8,000 tokens of another audience were verified, and none was throttled.
+        @Test func `signatures that were verified in vain count against the address`() throws {
+            let stand = try Stand(limits: "{ address_failures: 4/m }")
+            defer { stand.end() }
+            let vain = [
+                (TokenIssuer.token(audience: "elsewhere"), 403, "proof-refused"),
+                (TokenIssuer.token(seconds: -600), 401, "proof-expired"),
+                (TokenIssuer.token(more: #","aud":"shop""#), 403, "proof-refused"),
+                (TokenIssuer.token(by: .init("two")), 401, "proof-invalid"),
+            ]
+            for (token, status, reason) in vain {
+                // What costs no signature counts for nothing.
+                try expectEqual(stand.send("/theirs/1", (Self.field, "x")).status, 400)
+                let answer = try stand.send("/theirs/2", (Self.field, token))
+                #expect(answer.status == status && answer.reason == reason, "\(answer.text)")
+            }
+            let throttled = try stand.send("/theirs/3", (Self.field, TokenIssuer.token()))
+            #expect(throttled.status == 429 && throttled.reason == "proof-throttled")
+        }
+
+        @Test func `a client with one expired token is not throttled`() throws {
+            let stand = try Stand(limits: "{ address_failures: 2/m }")
+            defer { stand.end() }
+            let old = TokenIssuer.token(seconds: -600)
+            try expectEqual(stand.send("/theirs/1", (Self.field, old)).reason, "proof-expired")
+            for number in 0..<20 {
+                let token = TokenIssuer.token(more: ",\"n\":\(number)")
+                try expectEqual(stand.send("/theirs/2", (Self.field, token)).status, 200)
+            }
+        }
+
+        /// RFC 8725 §3.11
+        @Test func `a token of another kind is refused where the proof names a kind`() throws {
+            try play { (stand) throws in
+                for (type, status) in [("at+jwt", 200), ("application/AT+JWT", 200), ("JWT", 403)] {
+                    let bearer = "Bearer \(TokenIssuer.token(type: type))"
+                    let answer = try stand.send("/typed/1", ("Authorization", bearer))
+                    expectEqual(answer.status, status, "\(type)")
+                    expectEqual(answer.reason, status == 200 ? "" : "proof-refused", "\(type)")
+                }
+                let plain = try stand.send(
+                    "/typed/2",
+                    ("Authorization", "Bearer \(TokenIssuer.token())")
+                )
+                expectEqual(plain.reason, "proof-refused")
             }
         }
 

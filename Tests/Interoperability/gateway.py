@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 
+import issuer
 from client import Client
 from device import APP, TEST_APP, Device, test_root
 from processes import Processes, free_port
@@ -67,6 +68,11 @@ DEVICES = f"""\
   {TRIAL % "watched"}
   mode: observe
   device: {{ refuse_if: {{ bit0: true }}, timeout: 15s }}
+"""
+# A token in a cookie in the place of a signature.
+PAGES = f"""\
+- {{ id: page, {TRIAL % "page"}, mode: enforce, accept: [page] }}
+- {{ id: pages, {TRIAL % "pages"}, mode: enforce, accept: [pages] }}
 """
 RISK = f"""\
 - id: risky
@@ -136,10 +142,13 @@ class Gateway:
                 Gateway.filled.append((devices, filled))
 
     def configuration(self, origin, limits, address, apple):
-        rules = RULES + CLOSED + (DEVICES if apple else "") + RISK
+        rules = RULES + CLOSED + (DEVICES if apple else "") + PAGES + RISK
         if self.http2:
             # A server of HTTP/2 may execute content whose end is kept back.
             rules = rules.replace("digest: streamed", "digest: held")
+        keys = os.path.join(self.folder, "keys.json")
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write(issuer.key_set())
         rules = "".join("  " + line + "\n" for line in rules.splitlines())
         return (
             f"listen:\n  - address: \"unix:{self.socket}\"\n  - address: 127.0.0.1:{self.port}\n"
@@ -153,6 +162,8 @@ class Gateway:
             f"limits: {limits}\n"
             # What a client keeps back ends soon; as soon as a slow machine lets it.
             "timeouts: { body_idle: 2s, linger: 500ms, pool_idle: 4s }\n"
+            f"proofs:\n  page: {issuer.proof('cookie: session', keys)}\n"
+            f"  pages: {issuer.proof('cookie: app_session', keys)}\n"
             f"{apple}default: {{ origin: interop, mode: observe }}\nrules:\n{rules}"
         )
 

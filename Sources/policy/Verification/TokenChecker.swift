@@ -85,7 +85,7 @@ package final class ShownTokens: Sendable {
     /// The contents of the field or the cookie.
     package enum Showing: Hashable, Sendable {
         case nothing
-        /// It is empty, too long, or there twice.
+        /// It is empty, too long, there twice, or servers differ on what it is.
         case unreadable
         case text([UInt8])
     }
@@ -148,45 +148,26 @@ package final class ShownTokens: Sendable {
         return start..<value.upperBound
     }
 
-    /// HTTP/2 may send the cookies in several lines (RFC 9113 §8.2.3).
+    /// The lines of HTTP/2 are one by now (RFC 9113 §8.2.3). Clients of HTTP/1.1 send one (RFC 6265
+    /// §5.4): servers join two by a comma or a semicolon, or take the last.
     private static func cookie(
         _ name: [UInt8],
         _ section: borrowing FieldSection,
         _ bytes: Span<UInt8>
     ) -> Showing {
         guard section.contains(.cookie) else { return .nothing }
+        let name = CookieName(name)
         var found = Showing.nothing
+        var lines = 0
         for index in section.fields.indices where section.fields[index].kind == .cookie {
-            let value = section.fields[index].value
-            var start = value.lowerBound
-            while start < value.upperBound {
-                var end = start
-                while end < value.upperBound, bytes[end] != UInt8(ascii: ";") { end += 1 }
-                if let pair = cookieValue(bytes, start..<end, name) {
-                    guard found == .nothing else { return .unreadable }
-                    found = text(bytes, pair)
-                }
-                start = end + 1
+            lines += 1
+            switch name.finding(in: bytes, section.fields[index].value) {
+            case .nothing: continue
+            case .unclear: return .unreadable
+            case .value(let value): found = text(bytes, value)
             }
         }
-        return found
-    }
-
-    /// The value of a `name=value` pair with this name. Names of cookies have a case.
-    private static func cookieValue(
-        _ bytes: Span<UInt8>,
-        _ pair: Range<Int>,
-        _ name: [UInt8]
-    ) -> Range<Int>? {
-        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        var (start, end) = (pair.lowerBound, pair.upperBound)
-        while start < end, isSpace(bytes[start]) { start += 1 }
-        while end > start, isSpace(bytes[end - 1]) { end -= 1 }
-        guard end - start > name.count, bytes[start + name.count] == UInt8(ascii: "=") else {
-            return nil
-        }
-        for index in name.indices where bytes[start + index] != name[index] { return nil }
-        return start + name.count + 1..<end
+        return lines > 1 && found != .nothing ? .unreadable : found
     }
 
     private static func text(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Showing {

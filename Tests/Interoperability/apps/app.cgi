@@ -26,7 +26,10 @@ content = b""
 if method in READS_CONTENT:
     content = sys.stdin.buffer.read(int(os.environ.get("CONTENT_LENGTH") or 0))
 form = urllib.parse.parse_qs(content.decode("latin-1"))
-record.executed(handler, method, path, query, form, record.cgi_fields(os.environ), content)
+fields = record.cgi_fields(os.environ)
+if "cookie" in fields:
+    fields |= record.cookie_fields(record.simple_cookies(fields["cookie"]))
+record.executed(handler, method, path, query, form, fields, content)
 status = "404 Not Found" if handler == "none" else "200 OK"
 print(f"Status: {status}\r\nContent-Type: application/json\r\n\r\n", end="")
 print(json.dumps({"handler": handler, "query": query}))

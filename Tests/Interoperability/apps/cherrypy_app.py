@@ -19,6 +19,7 @@ def execute(handler):
     query = listed(cherrypy.lib.httputil.parse_query_string(request.query_string))
     record.entered(handler, request.method, request.path_info, query)
     fields = {name.lower(): value for name, value in request.headers.items()}
+    fields |= record.cookie_fields({name: one.value for name, one in request.cookie.items()})
     content, form = b"", {}
     if request.method in READS_CONTENT:
         content = request.rfile.read()

@@ -28,6 +28,7 @@ def execute(handler, request):
         content = request.body
         form = {name: request.POST.getlist(name) for name in request.POST}
     fields = {name.lower(): value for name, value in request.headers.items()}
+    fields |= record.cookie_fields(request.COOKIES)
     record.executed(handler, request.method, request.path, query, form, fields, content)
     answer = JsonResponse({"handler": handler, "query": query})
     for name, value in response_fields(fields, query):

@@ -1,5 +1,6 @@
 // usage: node express.js PORT; an Express application. What it executes goes to INTEROP_LOG.
 'use strict';
+const cookie = require('cookie');
 const express = require('express');
 const { entered, executed, fileHandler } = require('./record.js');
 const routes = require('./routes.js');
@@ -8,12 +9,19 @@ const app = express();
 const keep = (request, response, content) => { request.content = content; };
 app.use(express.urlencoded({ extended: false, limit: '2mb', verify: keep, type: () => true }));
 
+// What cookie-parser does; the names are those of record.py.
+function cookies(request) {
+  const read = cookie.parse(request.headers.cookie || '');
+  return Object.fromEntries(['session', 'app_session'].filter((name) => name in read)
+    .map((name) => [`cookie:${name}`, read[name]]));
+}
+
 function execute(handler, status) {
   return (request, response) => {
     const query = { ...request.query };
     entered(handler, request.method, request.path, query);
     executed(handler, request.method, request.path, query, { ...request.body },
-      request.headers, request.content);
+      { ...request.headers, ...cookies(request) }, request.content);
     if ('mirror' in query) {
       for (const [name, value] of Object.entries(request.headers)) {
         if (name.startsWith('app-attest')) response.set(name, value);

@@ -20,6 +20,7 @@ def execute(handler):
         content = request.get_data(parse_form_data=False)
         form = request.form.to_dict(flat=False)
     fields = {name.lower(): value for name, value in request.headers.items()}
+    fields |= record.cookie_fields(request.cookies)
     record.executed(handler, request.method, request.path, query, form, fields, content)
     answer = jsonify(handler=handler, query=query)
     for name, value in response_fields(fields, query):

@@ -38,6 +38,24 @@ def executed(handler, method, path, query, form, fields, content):
     })
 
 
+# Those that a proof may be in; see attacks/cookies.py.
+COOKIES = ["session", "app_session"]
+
+
+def cookie_fields(cookies):
+    """Which cookies an application reads, beside its fields."""
+    return {f"cookie:{name}": str(cookies[name]) for name in COOKIES if name in cookies}
+
+
+def simple_cookies(text):
+    """The cookies that Python's own parser finds; none where it gives up."""
+    from http.cookies import CookieError, SimpleCookie
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(text or "").items()}
+    except CookieError:
+        return {}
+
+
 def cgi_fields(environ):
     """The fields as an application reads them out of CGI variables."""
     fields = {

@@ -48,6 +48,8 @@ def http_server(port):
                 content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             form = urllib.parse.parse_qs(content.decode("latin-1"))
             fields = {name.lower(): self.headers[name] for name in self.headers}
+            cookies = record.simple_cookies(self.headers["Cookie"])
+            fields |= record.cookie_fields(cookies)
             record.executed(handler, self.command, target.path, query, form, fields, content)
             if "drop" in target.query:
                 self.close_connection = True

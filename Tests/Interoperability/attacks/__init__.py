@@ -1,12 +1,13 @@
 """The table of attacks, by group."""
 from attacks import (
-    bodies, devices, fields, forms, genuine, neighbours, pipelines, preflights, spelling,
+    bodies, cookies, devices, fields, forms, genuine, neighbours, pipelines, preflights, spelling,
 )
 
 ATTACKS = [
     attack
     for module in [
         genuine, bodies, spelling, fields, forms, pipelines, neighbours, preflights, devices,
+        cookies,
     ]
     for attack in module.ATTACKS
 ]

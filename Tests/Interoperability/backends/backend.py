@@ -30,6 +30,7 @@ class Backend:
     `has_connection_users`: that `/who` knows a connection's user, as with NTLM.
     `adds_fields`: that a request makes it add fields to its response, see apps/routes.py.
     `http2`: that the gateway speaks HTTP/2 to it.
+    `reads_cookies`: that its application writes down which cookies it has read.
     `drops_connections`: that a request with `drop` in its query is executed and not answered.
     """
 
@@ -37,6 +38,7 @@ class Backend:
     has_scripts = False
     has_connection_users = False
     adds_fields = False
+    reads_cookies = True
     drops_connections = False
     http2 = False
 

@@ -31,6 +31,7 @@ class Express(Backend):
 
 class PlainNode(Backend):
     name = "Node, new URL"
+    reads_cookies = False
     has_connection_users = True
     drops_connections = True
 

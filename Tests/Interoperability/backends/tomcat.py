@@ -9,6 +9,7 @@ HOME = "/usr/share/tomcat10"
 
 class Tomcat(Backend):
     name = "Tomcat"
+    reads_cookies = False
 
     def version(self):
         jar = os.path.join(HOME, "lib", "catalina.jar")

@@ -18,6 +18,10 @@ function execute($handler, $path, $status = 200) {
             $fields[strtolower(strtr(substr($name, 5), '_', '-'))] = $value;
         }
     }
+    foreach (['session', 'app_session'] as $name) {
+        $cookie = $_COOKIE[$name] ?? null;
+        if ($cookie !== null) $fields["cookie:$name"] = is_string($cookie) ? $cookie : 'a list';
+    }
     $seen = ['handler' => $handler, 'method' => $_SERVER['REQUEST_METHOD'], 'path' => $path,
         'query' => listed($_GET)];
     write_line(['stage' => 'entered'] + $seen);

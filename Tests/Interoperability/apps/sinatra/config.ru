@@ -38,6 +38,9 @@ class Application < Sinatra::Base
     content = %w[POST PUT PATCH].include?(request.request_method) ? request.body.read : ''
     fields = env.select { |name, _| name.start_with?('HTTP_') }
                 .transform_keys { |name| name.delete_prefix('HTTP_').tr('_', '-').downcase }
+    %w[session app_session].each do |name|
+      fields["cookie:#{name}"] = request.cookies[name] if request.cookies.key?(name)
+    end
     text = content.dup.force_encoding('ISO-8859-1').encode('UTF-8')
     write(seen.merge(stage: 'executed', form: lists(content), fields: fields,
                      length: content.bytesize, sha256: Digest::SHA256.hexdigest(content),
