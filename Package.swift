@@ -351,7 +351,12 @@ let package = Package(
         ),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
         .program("portcullis-demo", in: "tools", uses: demo),
-        .program("portcullis-load", in: "tools", uses: policy + sockets + client),
+        .program(
+            "portcullis-load",
+            in: "tools",
+            uses: policy + sockets + client,
+            links: [standalone]
+        ),
 
         // Tests.
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
