@@ -88,10 +88,39 @@ import Testing
     func `promtool finds nothing wrong with the alert rules, and they hold`() throws {
         let promtool = try #require(Self.promtool)
         let folder = Repository.folder.appending(path: "deploy/monitoring")
-        for words in [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts-test.yaml"]] {
+        for words in [
+            ["check", "rules", "alerts.yaml"], ["test", "rules", "alerts-test.yaml"],
+            ["check", "config", "prometheus.yaml"],
+        ] {
             let outcome = try ChildProcess.run(promtool, words, input: "", folder: folder)
             expectEqual(outcome.status, 0, "\(outcome.printed) \(outcome.complained)")
         }
+    }
+
+    @Test func `each alert has a test in which it fires, and one in which it does not`() throws {
+        let alerts = try Self.text("alerts.yaml").matches(of: /- alert: (\w+)/).map {
+            String($0.1)
+        }
+        let tests = try Self.text("alerts-test.yaml")
+            .matches(of: /alertname: (\w+)\n +exp_alerts:( \[\])?/)
+            .map { (name: String($0.1), fires: $0.2 == nil) }
+        for fires in [true, false] {
+            let tested = Set(tests.filter { $0.fires == fires }.map(\.name))
+            expectEqual(alerts.filter { !tested.contains($0) }, [], "fires: \(fires)")
+        }
+        expectEqual(Set(tests.map(\.name)).subtracting(alerts), [])
+    }
+
+    @Test func `the alerts of the runbook's first page are those of the file, as severe`() throws {
+        let alerts = try Self.text("alerts.yaml").components(separatedBy: "- alert: ").dropFirst()
+        let severities = try alerts.map { alert in
+            let severity = try #require(alert.firstMatch(of: /severity: (\w+)/))
+            return "\(alert.prefix { !$0.isNewline }) \(severity.1)"
+        }
+        let rows = try Document("deploy/docs/runbook/README.md").prose
+            .compactMap { $0.wholeMatch(of: /\| \[`(\w+)`\]\(\w+\.md\) \|.*\| (\w+) \|/) }
+            .map { "\($0.1) \($0.2)" }
+        expectEqual(rows.sorted(), severities.sorted())
     }
 
     @Test func `every alert says what is wrong and what to do, and has its page`() throws {
