@@ -98,8 +98,8 @@ extension Scenarios {
             try expectEqual(next(&stranger), Self.enrol(stranger))
             try expectEqual(next(&known), nil)
             try expectEqual(next(&known, .counterRepeated), "sign-again" + Self.parameters)
-            // No key and no signature helps against that.
-            try expectEqual(next(&known, .signature), nil)
+            // The client may sign by an outdated plan: it is told what the rule signs.
+            try expectEqual(next(&known, .signature), "sign-again" + Self.parameters)
             let bare = try client.send("GET", "/v1/orders")
             expectEqual(bare.head.all("App-Attest-Next"), ["sign-again" + Self.parameters])
             // A route that judges nothing says nothing.
@@ -197,6 +197,12 @@ extension Scenarios {
             let forbidden = try client.send(request, proof)
             expectEqual(forbidden.status, 403)
             expectEqual(forbidden.head.all(mark), ["signature-mismatch;next=none"])
+            // By an outdated plan a client signs other bytes: it learns from the refusal which.
+            expectEqual(
+                forbidden.value("WWW-Authenticate"),
+                #"AppAttest error="signature-mismatch", next="none", sign="method target", "#
+                    + #"headers="x-a", counter="64""#
+            )
             let malformed = try client.send("GET", "/v1/%zz")
             expectEqual(malformed.status, 400)
             expectEqual(malformed.head.all(mark), [malformed.reason + ";next=fix-client"])

@@ -314,6 +314,26 @@ import Testing
         expectEqual(notice.signAgain, #"sign-again;sign="target";device="token""#)
     }
 
+    @Test func `a client is told of renamed fields, and of the challenge's place in the content`() {
+        var demands = Rule.Demands(salt: "a")
+        demands.signing = .content
+        demands.challenge = .required
+        demands.challengeSource = .jsonPointer(JSONPointer(tokens: ["a b", "c/d~", "é\"\\"]))
+        demands.fields.keyID = Array("x-key".utf8)
+        demands.fields.assertion = Array("x-proof".utf8)
+        let notice = Self.rule(demands).notice
+        let names = #"fields="key_id=x-key assertion=x-proof""#
+        let pointer = #"challenge_pointer="/a%20b/c~1d~0/%C3%A9%22%5C""#
+        expectEqual(
+            notice.challengeParameters,
+            #"sign="content", "# + names + ", " + pointer + #", counter="64""#
+        )
+        expectEqual(
+            notice.enrol,
+            #"enrol;sign="content";"# + names + ";" + pointer + ";counter=64"
+        )
+    }
+
     @Test func `a client is told how many requests of a key may overtake each other`() {
         let notice = Rule.openingSessions(apps: []).notice
         expectEqual(

@@ -181,6 +181,9 @@ import Verification
             case 401 where [.fault(.tokenMissing), .fault(.tokenWrong)].contains(outcome):
                 expectEqual(row.companion, .bearer)
             case 401: expectEqual(row.companion, .authenticate)
+            // It says of which bytes another signature would be taken.
+            case 403 where outcome.reason == "signature-mismatch":
+                expectEqual(row.companion, .authenticate)
             case 405: expectEqual(row.companion, .allow)
             case 429, 503: #expect(row.companion == .retryAfter && row.nextStep == .retryLater)
             default: expectEqual(row.companion, .none)

@@ -103,12 +103,18 @@ package struct ClientPlan: Sendable {
     /// The names of fields that are not the usual ones.
     private static func write(_ names: FieldNames, to entry: inout JSONWriter) {
         guard names != .standard else { return }
-        let keys = ["key_id", "assertion", "challenge", "unsupported"]
         entry.object("fields") { fields in
-            for (key, (name, usual)) in zip(keys, zip(names.all, FieldNames.standard.all))
-            where name != usual {
-                fields.member(key, String(decoding: name, as: UTF8.self))
-            }
+            for (key, name) in names.renamed { fields.member(key, name) }
+        }
+    }
+}
+
+extension FieldNames {
+    /// The names that are not the usual ones, by the words of a rule's `fields`.
+    fileprivate var renamed: [(key: String, name: String)] {
+        let keys = ["key_id", "assertion", "challenge", "unsupported"]
+        return zip(keys, zip(all, Self.standard.all)).compactMap { key, names in
+            names.0 == names.1 ? nil : (key, String(decoding: names.0, as: UTF8.self))
         }
     }
 }
@@ -131,7 +137,10 @@ extension Rule {
 /// counter's window is a number: an integer in structured fields. Without a width, the counter is
 /// strict and a client has to send one request at a time. `device="token"` asks for a new device
 /// token with each request, and `integrity="token"` one of Google Play's from an Android phone.
-/// `tokens` names the proofs of the section `proofs` that the rule takes.
+/// `tokens` names the proofs of the section `proofs` that the rule takes. `fields` names the fields
+/// that are not the usual ones, each as in the plan: `key_id=x-key`. `challenge_pointer` is the
+/// place of the challenge in the content, percent-encoded as in the fragment of a URI
+/// (RFC 6901 §6).
 package struct ClientNotice: Sendable {
     /// The parameters of a 401's challenge:
     /// `sign="method target", headers="idempotency-key", counter="64"`.
@@ -156,6 +165,11 @@ package struct ClientNotice: Sendable {
         if !tokens.isEmpty { parameters.append(("tokens", tokens.map(\.name))) }
         if demands.integrity != nil { parameters.append(("integrity", ["token"])) }
         if demands.device != nil { parameters.append(("device", ["token"])) }
+        let names = demands.fields.renamed.map { "\($0.key)=\($0.name)" }
+        if !names.isEmpty { parameters.append(("fields", names)) }
+        if demands.challenge != .none, case .jsonPointer(let pointer) = demands.challengeSource {
+            parameters.append(("challenge_pointer", [Self.percentEncoded(pointer.text)]))
+        }
         let texts = parameters.map { name, words in "\(name)=\"\(words.joined(separator: " "))\"" }
         var (challenge, next) = (texts, texts)
         switch demands.counter {
@@ -167,6 +181,22 @@ package struct ClientNotice: Sendable {
         challengeParameters = challenge.joined(separator: ", ")
         enrol = (["enrol"] + next).joined(separator: ";")
         signAgain = (["sign-again"] + next).joined(separator: ";")
+    }
+
+    /// A quoted string takes it without escapes: slashes, `~` and RFC 3986's unreserved characters
+    /// stay.
+    private static func percentEncoded(_ text: String) -> String {
+        var encoded = ""
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "~"),
+                UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"):
+                encoded.unicodeScalars.append(Unicode.Scalar(byte))
+            default: encoded += "%" + Hex.text([byte]).uppercased()
+            }
+        }
+        return encoded
     }
 }
 

@@ -47,8 +47,12 @@ extension ClientNotice {
     /// request, of another key, with the same field. It says why where the fault is the session's:
     /// a client can't tell from a good answer that its session has ended.
     fileprivate func nextStep(after refusal: Refusal, of keyID: KeyID?) -> String? {
-        // A client that has not sent a token learns from this field that the rule asks for one.
-        if refusal == .deviceTokenMissing || refusal == .proofMissing { return signAgain }
+        switch refusal {
+        // A client that has not sent a token learns from this field that the rule asks for one, and
+        // one that signs other bytes learns what the rule signs.
+        case .deviceTokenMissing, .proofMissing, .signatureMismatch: return signAgain
+        default: break
+        }
         return switch LocalOutcome.refused(refusal).row.nextStep {
         case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
         case .signAgain: signAgain + (refusal.isOfSession ? ";error=\"\(refusal.rawValue)\"" : "")

@@ -46,7 +46,8 @@ package struct LocalRow: Sendable {
     /// The field that the status requires.
     package enum Companion: Sendable {
         case none
-        /// RFC 9110 §15.5.2: a 401 has at least one challenge of the requested scheme.
+        /// RFC 9110 §15.5.2: a 401 has at least one challenge of the requested scheme. Another
+        /// status may have one (§11.6.1).
         case authenticate
         /// A challenge for operators (RFC 6750 §3).
         case bearer
@@ -271,7 +272,7 @@ extension LocalRow {
         case .attestationMalformed: fixClient("The attestation can't be read.")
         case .requestMalformed: fixClient("The request's content can't be read.")
         case .clientDataAmbiguous: fixClient("What is signed could be read in another way.")
-        case .signatureMismatch: forbidden("The signature does not cover this request.")
+        case .signatureMismatch: mismatch("The signature does not cover this request.")
         case .appMismatch: forbidden("The key belongs to another app.")
         case .environmentMismatch: forbidden("The key belongs to another environment.")
         case .categoryRefused: forbidden("This kind of distribution is not admitted.")
@@ -373,6 +374,11 @@ extension LocalRow {
 
     private static func forbidden(_ title: String) -> LocalRow {
         LocalRow(403, .client, .none, title)
+    }
+
+    /// RFC 9110 §11.6.1 ¶2: another signature may be taken. The field says of which bytes.
+    private static func mismatch(_ title: String) -> LocalRow {
+        LocalRow(403, .client, .none, title, .authenticate)
     }
 
     /// An attestation that will never be good: Apple attests a key only once, so a new key helps.
