@@ -61,7 +61,8 @@ import Testing
             transport: FakeGateway()
         )
         let requirement = SigningRequirement(accepts: [.assertion, .session])
-        var machine = try session.driver.machine(for: Bench.request("/a"))
+        let request = try #require(CanonicalRequest(Bench.request("/a")))
+        var machine = session.driver.machine(for: request)
         let want = machine.began(.asks(requirement), isOwnOrigin: true)
         expectEqual(want, isOpened ? .session(requirement) : .assertion(requirement))
     }

@@ -133,7 +133,7 @@ import Testing
         let first = machine.registerFailed(down, now: Self.start, jitter: 0)
         expectEqual(first, hold(.gatewayUnavailable, 1))
         let second = machine.registerFailed(later, now: Self.start, jitter: 0.5)
-        expectEqual(second, hold(.throttled, 105))
+        expectEqual(second, hold(.throttled, 112.5))
         let third = machine.registerFailed(never, now: Self.start, jitter: 0)
         expectEqual(third, hold(.refused(reason: "app-mismatch"), 3600))
         expectEqual(machine.record.phase, phase)

@@ -125,6 +125,55 @@ import Testing
         #expect(other.needsChallengeField)
     }
 
+    @Test func `renamed fields and a challenge's place in the content are read where they stand`()
+        throws
+    {
+        let more = #"fields="key_id=x-key assertion=x-proof new=x bad=a(b", "#
+        let pointer = #"challenge_pointer="/a%20b/c~1d/%C3%A9%22""#
+        let text = #"AppAttest error="x", sign="content", "# + more + pointer
+        let lesson = try #require(AuthenticateField(text)?.lesson)
+        let learned = try #require(lesson.requirement(over: nil))
+        expectEqual(learned.fields, ProofFields(keyID: "x-key", assertion: "x-proof"))
+        expectEqual(learned.challengePointer, #"/a b/c~1d/é""#)
+        let item = #"sign-again;sign="content";"# + more.replacing(", ", with: ";") + pointer
+        expectEqual(NextField(item)?.lesson?.requirement(over: nil), learned)
+        // Of a renamed field that is named no longer, the usual name counts.
+        let later = try #require(
+            RouteLesson(sign: "target", headers: nil, accept: nil, counter: nil, fields: "key_id=k")
+        )
+        let after = later.requirement(over: learned)
+        expectEqual(after?.fields, ProofFields(keyID: "k"))
+        expectEqual(after?.challengePointer, nil)
+    }
+
+    @Test func `a rule's tokens keep their names, and to get one is a step of its own`() {
+        let field = AuthenticateField(
+            #"AppAttest error="proof-missing", next="get-token", tokens="appcheck captcha""#
+        )
+        let expected = GatewayRefusal(
+            reason: "proof-missing",
+            next: .getToken,
+            tokens: ["appcheck", "captcha"]
+        )
+        expectEqual(field?.refusal, expected)
+        expectEqual(ErrorField("proof-missing;next=get-token")?.refusal.next, .getToken)
+    }
+
+    @Test(arguments: [("plain\tvalue", true), ("ké", false), ("a\u{7F}", false)])
+    func `a signed field has printable ASCII, or the request is not signed`(
+        value: String,
+        isSigned: Bool
+    ) async throws {
+        let form = SigningForm.lines([.method, .challenge], headers: ["x-a"])
+        let bench = try Bench { $0.defaultRequirement = SigningRequirement(form: form) }
+        await bench.gateway.change { $0.requirement.form = form }
+        var request = try Bench.request("/a")
+        request.setValue(value, forHTTPHeaderField: "X-A")
+        let answer = try await bench.session.data(for: request).1
+        expectEqual(answer.proof.keyID != nil, isSigned)
+        if !isSigned { expectEqual(answer.proof, .none(.requestUnfit)) }
+    }
+
     @Test(arguments: [
         (nil as String?, SigningRequirement.Counter.strict), ("64", .window(64)), ("1", .window(1)),
         ("strict", .strict), ("0", .strict), ("65", .strict), ("-1", .strict), ("6x", .strict),

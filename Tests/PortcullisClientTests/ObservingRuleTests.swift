@@ -103,6 +103,7 @@ import Testing
         var machine = RequestMachine(
             limits: PortcullisLimits(),
             usesSessions: false,
+            isRepeatable: true,
             patience: Patience(PortcullisLimits(), timeout: 60)
         )
         let asks = RouteTable.Knowledge.asks(SigningRequirement())

@@ -17,10 +17,14 @@ import Testing
     )
     private let key = Proof.assertion(keyID: "k")
 
-    private func machine(usesSessions: Bool = true) -> RequestMachine {
+    private func machine(
+        usesSessions: Bool = true,
+        isRepeatable: Bool = true
+    ) -> RequestMachine {
         RequestMachine(
             limits: PortcullisLimits(),
             usesSessions: usesSessions,
+            isRepeatable: isRepeatable,
             patience: Patience(PortcullisLimits(), timeout: 60)
         )
     }
@@ -165,6 +169,81 @@ import Testing
         expectEqual(machine.answered(answer, to: key, now: Self.now).step, .deliver)
     }
 
+    @Test func `a mismatch that says what the rule signs is signed again, once`() {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        var answer = mismatch
+        answer.lesson = Self.lesson
+        let verdict = machine.answered(answer, to: key, now: Self.now)
+        expectEqual(verdict, .init(effects: [learn].compactMap { $0 }, step: .again))
+        let learned = Self.lesson?.requirement(over: Self.asks) ?? Self.asks
+        let want = machine.began(.asks(learned), isOwnOrigin: true)
+        expectEqual(want, .assertion(learned))
+        expectEqual(machine.answered(answer, to: key, now: Self.now).step, .deliver)
+    }
+
+    @Test func `a mismatch of what the rule signs is delivered: the same would be signed again`() {
+        var machine = machine()
+        let learned = Self.lesson?.requirement(over: Self.asks) ?? Self.asks
+        _ = machine.began(.asks(learned), isOwnOrigin: true)
+        var answer = mismatch
+        answer.lesson = Self.lesson
+        expectEqual(machine.answered(answer, to: key, now: Self.now).step, .deliver)
+    }
+
+    @Test(arguments: [("assertion-missing", true), ("challenge-missing", true), ("x", false)])
+    func `a proof that was not found is put at its usual place, where the answer names no other`(
+        reason: String,
+        isMoved: Bool
+    ) {
+        var machine = machine()
+        _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
+        let verdict = machine.answered(refused(reason, .signAgain), to: key, now: Self.now)
+        expectEqual(verdict.effects.contains(.expectUsualPlaces), isMoved)
+        let named = RouteLesson(
+            sign: "target",
+            headers: nil,
+            accept: nil,
+            counter: nil,
+            fields: "assertion=x-proof"
+        )
+        var answer = refused(reason, .signAgain)
+        answer.lesson = named
+        #expect(
+            !machine.answered(answer, to: key, now: Self.now).effects.contains(.expectUsualPlaces)
+        )
+    }
+
+    @Test(arguments: [
+        ("counter-replayed", true), ("challenge-spent", true), ("session-replayed", true),
+        ("challenge-expired", false), ("session-unknown", false), ("device-token-used", false),
+    ])
+    func `a refused copy ends a request that may run once only`(reason: String, isCopy: Bool) {
+        var once = machine(isRepeatable: false)
+        let answer = refused(reason, .signAgain)
+        let verdict = once.answered(answer, to: key, deviceToken: .sent, now: Self.now)
+        expectEqual(verdict.step, isCopy ? .deliver : .again)
+        expectEqual(once.mayHaveRun, isCopy)
+        var often = machine()
+        expectEqual(often.answered(answer, to: key, deviceToken: .sent, now: Self.now).step, .again)
+        #expect(!often.mayHaveRun)
+        // A request that carried no proof is no copy.
+        _ = once.answered(answer, to: .none(.challengeUnavailable), now: Self.now)
+        #expect(!once.mayHaveRun)
+    }
+
+    @Test func `tries that are held take nothing from the attempts`() {
+        var machine = machine()
+        let missing = refused("assertion-missing", .signAgain)
+        let time = Self.now.addingTimeInterval(1)
+        let held = Proof.none(.enrolmentHeld(EnrolmentHold(.throttled, until: time)))
+        let steps = (0..<RequestMachine.heldMax).map { _ in
+            machine.answered(missing, to: held, now: Self.now).step
+        }
+        let again = Array(repeating: RequestMachine.Step.againAfter(time), count: steps.count - 1)
+        expectEqual(steps, again + [.deliver])
+    }
+
     @Test(arguments: [(nil as String?, true), ("k", true), ("old", false)])
     func `advice about another key is not taken`(keyID: String?, isTaken: Bool) {
         var machine = machine()
@@ -176,7 +255,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("session-unknown" as String?, [RequestMachine.Effect.forgetSession]),
+        ("session-unknown" as String?, [RequestMachine.Effect.forgetSession, .forgetChallenges]),
         ("session-refused", [.expectAssertions]), ("session-replayed", []), (nil, []),
     ])
     func `an observing rule's word about a session is taken`(
@@ -222,7 +301,12 @@ import Testing
         limits.proofWait = .seconds(seconds)
         let patience = Patience(limits, timeout: 60)
         let missing = refused("assertion-missing", .signAgain)
-        var machine = RequestMachine(limits: limits, usesSessions: true, patience: patience)
+        var machine = RequestMachine(
+            limits: limits,
+            usesSessions: true,
+            isRepeatable: true,
+            patience: patience
+        )
         let steps = [Proof.none(.routeUnknown), .none(.enrolling), key].map {
             machine.answered(missing, to: $0, now: Self.now).step
         }

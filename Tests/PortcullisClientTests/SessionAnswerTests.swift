@@ -21,7 +21,7 @@ import Testing
     {
         let bench = try Bench()
         await bench.gateway.change {
-            $0.origins["/x"] = FakeGateway.problem(403, "signature-mismatch", next: "none")
+            $0.origins["/x"] = FakeGateway.forgery(403, "signature-mismatch", next: "none")
         }
         let (data, answer) = try await bench.session.data(for: Bench.request("/x"))
         #expect((answer.statusCode, answer.attempts) == (403, 1))
@@ -68,7 +68,6 @@ import Testing
         let bench = try Bench()
         await bench.gateway.change {
             var busy = FakeGateway.problem(503, "store-unavailable", next: "retry-later")
-            busy.fields["App-Attest-Error"] = "store-unavailable;next=retry-later"
             busy.fields["Retry-After"] = seconds
             $0.busy["/a"] = [busy]
         }
@@ -88,10 +87,10 @@ import Testing
     ) async throws {
         let bench = try Bench()
         await bench.gateway.change {
-            var busy = FakeGateway.problem(503, "store-unavailable", next: "retry-later")
-            if isOwn {
-                busy.fields["App-Attest-Error"] = "store-unavailable;next=retry-later"
-            }
+            var busy =
+                isOwn
+                ? FakeGateway.problem(503, "store-unavailable", next: "retry-later")
+                : FakeGateway.forgery(503, "store-unavailable", next: "retry-later")
             busy.fields["Retry-After"] = seconds
             $0.busy["/a"] = [busy]
         }

@@ -2,6 +2,7 @@ import Expectations
 import Foundation
 import RequestBinding
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import PortcullisClient
@@ -183,7 +184,7 @@ import Testing
     @Test func `an origin's own 401 that says enrol is not obeyed`() async throws {
         let bench = try Bench()
         await bench.gateway.change {
-            $0.origins["/login"] = FakeGateway.problem(401, "key-unknown", next: "enrol")
+            $0.origins["/login"] = FakeGateway.forgery(401, "key-unknown", next: "enrol")
         }
         let answer = try await bench.session.data(for: Bench.request("/login")).1
         expectEqual(answer.statusCode, 401)
@@ -374,7 +375,10 @@ import Testing
         await bench.gateway.restart()
         for _ in 0..<3 { _ = try await bench.session.data(for: Bench.request("/a")) }
         await expectEqual(bench.verdicts, ["pass", "session-unknown", "pass", "pass"])
-        await expectEqual(bench.gateway.calls.filter { $0 == "sessions" }.count, 2)
+        // It is opened beside the requests, which do not wait for it.
+        #expect(
+            await eventually { await bench.gateway.calls.filter { $0 == "sessions" }.count == 2 }
+        )
     }
 
     @Test func `a refused opening of a session is signed again with the challenge that came`()

@@ -94,9 +94,11 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var planBytes = 1 << 20
     /// The longest time that a call of the gateway's endpoints takes, its answer included.
     public var callTime: Duration = .seconds(30)
-    /// The longest time that a request waits for a challenge.
+    /// The longest time that a request waits for a challenge. Where the gateway said that the
+    /// route's rule only observes, it is a quarter of a second.
     public var challengeWait: Duration = .seconds(5)
-    /// The longest time that a request waits for a session to be opened.
+    /// The longest time that a request waits for a session to be opened. Where the gateway said
+    /// that the route's rule only observes, a request goes at once.
     public var sessionWait: Duration = .seconds(5)
     /// The longest time that a request waits for its turn to be signed. Where a rule's counter is
     /// `strict`, a turn lasts until the answer has begun, and requests to other routes wait for it,
@@ -104,11 +106,12 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var strictWait: Duration = .seconds(30)
     /// The longest time that one request of a rule whose counter is `strict` keeps the next ones
     /// waiting for its answer. The gateway has usually judged it long before. Where it has not, and
-    /// the next one comes first, it is refused as `counter-replayed` and signed again.
+    /// the next one comes first, it is refused as `counter-replayed`, and signed again
+    /// unless it may have run: ``ProvenResponse/mayHaveRun``.
     public var strictTurn: Duration = .seconds(5)
     /// How often one request is sent, the first time included, redirects apart. To be sent without
-    /// proof, in order to learn what the route signs or while the key is being enrolled, does not
-    /// count.
+    /// proof, in order to learn what the route signs, or while the key is being enrolled or that is
+    /// held, does not count.
     public var maximumAttempts = 3
     /// The longest `Retry-After` of the gateway's after which a request is sent again by itself. An
     /// answer that asks for more is the caller's.

@@ -1,6 +1,11 @@
 public import Foundation
 
 /// Why a request was not sent, or its answer not read.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum PortcullisError: Error, Hashable, Sendable {
     /// The request has no URL, or one that is not of HTTP.
     case urlUnfit

@@ -1,6 +1,11 @@
 public import Foundation
 
 /// What happens in a session, for logs and metrics. No event holds a secret or an assertion.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum PortcullisEvent: Hashable, Sendable {
     /// The service made a key.
     case keyGenerated(keyID: String)

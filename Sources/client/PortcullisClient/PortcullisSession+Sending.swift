@@ -5,6 +5,11 @@ public import Foundation
 #endif
 
 /// What has to hold before a request is sent.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum SendingCondition: Hashable, Sendable {
     /// Nothing: what can't be proven is sent without a proof, and the gateway's rule decides.
     case nothing
@@ -172,6 +177,9 @@ extension PortcullisSession {
 
     // MARK: The life of a request
 
+    /// The most bytes that are read of an answer after which a request is sent again.
+    private static let drainedBytesMax = 16 << 10
+
     func exchange(
         _ request: URLRequest,
         _ content: ReplayableContent,
@@ -181,7 +189,7 @@ extension PortcullisSession {
     ) async throws -> (AnswerContent, ProvenResponse) {
         guard var canonical = CanonicalRequest(request) else { throw PortcullisError.urlUnfit }
         var content = content
-        var machine = driver.machine(for: request)
+        var machine = driver.machine(for: canonical)
         machine.requiresProof = condition == .proof
         var attempts = 0
         var redirects = 0
@@ -212,7 +220,7 @@ extension PortcullisSession {
                 redirects += 1
                 canonical = next
                 if !redirect.keepsContent { content = .none }
-                machine = driver.machine(for: request, machine.patience)
+                machine = driver.machine(for: canonical, machine.patience)
                 machine.requiresProof = condition == .proof
             } else {
                 guard try await driver.waits(for: step, &machine) else {
@@ -220,13 +228,14 @@ extension PortcullisSession {
                         response: sent.response,
                         to: proven,
                         refusal: facts.refusal,
+                        mayHaveRun: machine.mayHaveRun,
                         attempts: attempts
                     )
                     return (sent.content, response)
                 }
             }
             // What is left of a short answer is read, so that its connection can be used again.
-            _ = try? await sent.content.collected(atMost: ProblemDocument.bytesMax)
+            _ = try? await sent.content.collected(atMost: Self.drainedBytesMax)
         }
     }
 

@@ -79,6 +79,19 @@ extension PortcullisSession {
         _ = await driver.step(after: response, to: signed, &machine)
     }
 
+    /// Whether the origin may have run a signed request that was refused: the proof came before, in
+    /// a copy that something on the way has made, and the answer to that one is lost. A background
+    /// session does that, for one.
+    ///
+    /// ``signAgain(_:after:)`` returns `nil` then for a request that may run once only. One whose
+    /// method is idempotent, or that has an `Idempotency-Key`, is signed again.
+    public func mayHaveRun(_ signed: SignedRequest, after response: HTTPURLResponse) -> Bool {
+        var machine = driver.machine(goingOnWith: signed)
+        let facts = driver.facts(of: response, .network, to: signed.canonical)
+        _ = machine.answered(facts, to: signed.proof, now: configuration.clock.now)
+        return machine.mayHaveRun
+    }
+
     /// Signs the handshake of a WebSocket and makes a task of it, which is not yet resumed.
     ///
     /// A rule judges the handshake alone, not the messages. It is sent once: where it is refused,
@@ -111,7 +124,7 @@ extension PortcullisSession {
         guard let canonical = CanonicalRequest(request, isHandshake: isHandshake) else {
             throw PortcullisError.urlUnfit
         }
-        var machine = driver.machine(for: request)
+        var machine = driver.machine(for: canonical)
         return await signed(canonical, content, &machine, attached: attached)
     }
 

@@ -1,6 +1,7 @@
 // App Attest without a device: for the Simulator, for continuous integration, for tests on Linux.
 //
 //   SoftwareAttestationService   stands where DCAppAttestService stands; give it to the client
+//   DebugDevice                  one key that an operator imports, for debug builds
 //   SoftwareDeviceTokenService   stands where DCDevice stands
 //   TestAuthority                stands where Apple's certificate authority stands
 //

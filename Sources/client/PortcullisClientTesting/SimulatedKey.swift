@@ -39,6 +39,11 @@ struct SimulatedKey: Codable, Sendable {
         get throws { try identifier.base64EncodedString() }
     }
 
+    /// The X9.62 point, 65 bytes.
+    var publicKey: Data {
+        get throws { try key.publicKey.x963Representation }
+    }
+
     // MARK: The objects
 
     /// The object of `attestKey`: `{fmt, attStmt: {x5c, receipt}, authData}`.

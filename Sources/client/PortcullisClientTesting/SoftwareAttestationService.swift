@@ -141,6 +141,11 @@ public actor SoftwareAttestationService: AttestationService {
 
 extension SoftwareAttestationService {
     /// Which kind of device a key is of. Its certificate says so.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Device: Hashable, Sendable {
         /// An iPhone, an iPad, or another device that is no Mac.
         case iPhone

@@ -12,6 +12,11 @@ public import Foundation
 /// The private key is as secret as what the test gateway protects: it makes keys at will.
 public struct TestAuthority: Sendable {
     /// Why a text is not an authority.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
         /// The text has no block of this name.
         case blockMissing(String)

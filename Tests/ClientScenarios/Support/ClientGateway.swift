@@ -99,6 +99,21 @@ final class ClientGateway: Sendable {
         }
     }
 
+    /// Takes a key over, as an operator does with a line that a device has printed.
+    func importKey(_ line: String) throws {
+        let file = folder.appending(path: "import.jsonl")
+        try (line + "\n").write(to: file, atomically: true, encoding: .utf8)
+        let command = try ChildProcess.run(
+            program,
+            ["keys", "import", "--config", configuration.path, file.path],
+            folder: folder
+        )
+        guard command.status == 0 else {
+            throw ChildProcess.Failure(description: "import: \(command.complained)")
+        }
+        try restart()
+    }
+
     /// What `portcullis plan` writes of the configuration.
     func plan() throws -> Data {
         let command = try ChildProcess.run(program, ["plan", configuration.path], folder: folder)

@@ -338,16 +338,27 @@ actor FakeGateway: HTTPTransport {
         }
     }
 
+    /// A refusal of the gateway's own.
     static func problem(
         _ status: Int,
         _ reason: String,
         next: String = "enrol",
         retryAfter: Int? = nil
     ) -> Reply {
-        var fields = ["Content-Type": "application/problem+json"]
+        var fields = [
+            "Content-Type": "application/problem+json",
+            "App-Attest-Error": "\(reason);next=\(next)",
+        ]
         if let retryAfter { fields["Retry-After"] = "\(retryAfter)" }
         let text = "{\"status\":\(status),\"reason\":\"\(reason)\",\"next\":\"\(next)\"}"
         return Reply(status: status, fields: fields, content: Data(text.utf8))
+    }
+
+    /// The same document, of an origin or of something in between: without the gateway's mark.
+    static func forgery(_ status: Int, _ reason: String, next: String = "enrol") -> Reply {
+        var reply = problem(status, reason, next: next)
+        reply.fields["App-Attest-Error"] = nil
+        return reply
     }
 
     private func challenge() -> String {

@@ -100,10 +100,12 @@ struct SwiftSource {
         return tokens.count - 1
     }
 
-    /// The comments directly above a line, past attributes, or on it.
+    /// The comments directly above a line, past attributes, or on it. An attribute that older
+    /// compilers don't know has its condition around it.
     func remark(at line: Int) -> String {
+        let passed = ["@", "#if hasAttribute(", "#endif"]
         var above = line - 1
-        while above > 0, lines[above - 1].trimmed.hasPrefix("@") { above -= 1 }
+        while above > 0, passed.contains(where: lines[above - 1].trimmed.hasPrefix) { above -= 1 }
         var texts: [String] = comments.filter { $0.firstLine == line }.map(\.text)
         while let comment = comments.last(where: { $0.lastLine == above }) {
             guard lines[comment.firstLine - 1].trimmed.hasPrefix("/") else { break }

@@ -17,9 +17,9 @@ actor Enroller {
     private var isClosed = false
 
     /// The time between two such looks, in seconds.
-    private static let lookEvery: Double = 10
+    static let lookEvery: Double = 10
     /// How long a request that waits for no enrolment waits for the record, in seconds.
-    private static let readingTime: Double = 1
+    static let readingTime: Double = 1
 
     init(
         _ configuration: PortcullisConfiguration,

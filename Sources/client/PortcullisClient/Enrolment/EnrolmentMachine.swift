@@ -40,10 +40,12 @@ struct EnrolmentMachine: Sendable {
     private(set) var record: EnrolmentRecord
     private let limits: PortcullisLimits
 
-    private static let day: Double = 86_400
+    static let day: Double = 86_400
     /// The time between two tries to attest a key, where the device fails, does not say why, and a
     /// day allows no other key because of that, in seconds.
-    private static let unexplainedDelay: Double = 21_600
+    static let unexplainedDelay: Double = 21_600
+    /// How much longer than `Retry-After` an enrolment waits at most, as a part of it.
+    static let retrySpread: Double = 0.25
     /// The number of failures above which delays grow no more.
     private static let failuresMax = 32
 
@@ -264,8 +266,9 @@ struct EnrolmentMachine: Sendable {
         }
         guard let retryAfter else { return stop(cause, now: now, jitter: jitter) }
         record.failures = min(record.failures, Self.failuresMax) + 1
-        // Up to a tenth more, so that a crowd that was told the same does not come back at once.
-        let seconds = min(max(retryAfter, 0), limits.retryAfterMax.seconds) * (1 + jitter / 10)
+        // Up to a quarter more, so that a crowd that was told the same does not come back at once.
+        let told = min(max(retryAfter, 0), limits.retryAfterMax.seconds)
+        let seconds = told * (1 + jitter * Self.retrySpread)
         return held(cause, now.addingTimeInterval(max(seconds, 0.5 + jitter / 2)))
     }
 

@@ -92,6 +92,11 @@ struct EnrolmentRecord: Equatable, Sendable {
 /// Why no key is enrolled now, and until when none is tried.
 public struct EnrolmentHold: Hashable, Sendable, Codable {
     /// What holds it.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Cause: Hashable, Sendable, Codable {
         /// Apple's service is not reached or busy. The same key is tried again.
         case appleUnavailable

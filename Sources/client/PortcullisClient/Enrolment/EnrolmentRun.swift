@@ -24,9 +24,9 @@ final class EnrolmentRun: Sendable {
     /// The most steps of one enrolment.
     private static let stepsMax = 32
     /// The time between two looks at a lease of another process, in seconds.
-    private static let leaseLook: Double = 0.5
+    static let leaseLook: Double = 0.5
     /// How often a record is written that the store does not take.
-    private static let lossesMax = 8
+    static let lossesMax = 8
     /// The first delay after the second of such losses, and the longest one, in seconds.
     private static let lossDelay: Double = 0.05
     private static let lossDelayMax: Double = 2

@@ -107,7 +107,7 @@ final class LeaseHolder: Sendable {
     /// The longest lease, in seconds, whatever the limits of the process that made it.
     static let longest: Double = 3600
     /// How much longer a lease is at least than the longest step of an enrolment, in seconds.
-    private static let margin: Double = 30
+    static let margin: Double = 30
 
     /// A lease of this holder that covers one step of an enrolment.
     func lease(from now: Date, _ limits: PortcullisLimits) -> EnrolmentRecord.Lease {

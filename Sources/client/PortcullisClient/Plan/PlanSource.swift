@@ -41,21 +41,21 @@ actor PlanSource {
     private var isClosed = false
 
     /// How long a plan is good that does not say so, in seconds.
-    private static let usualAge: Double = 3600
+    static let usualAge: Double = 3600
     /// What its word about that is cut to, in seconds.
-    private static let ages: ClosedRange<Double> = 60...86_400
+    static let ages: ClosedRange<Double> = 60...86_400
     /// The least time between two fetches because an answer said something else, in seconds.
-    private static let doubtAge: Double = 60
+    static let doubtAge: Double = 60
     /// The first time that the gateway is not asked after a failure, in seconds. It doubles with
     /// each, up to an hour.
-    private static let failureHold: Double = 30
-    private static let failureHoldMax: Double = 3600
+    static let failureHold: Double = 30
+    static let failureHoldMax: Double = 3600
     /// The longest `Retry-After` that is obeyed, in seconds.
-    private static let holdMax: Double = 86_400
+    static let holdMax: Double = 86_400
     /// The least time between two writes of the file, in seconds.
     private static let savingPause: Double = 5
     /// How old a confirmed plan in the file may be, in seconds.
-    private static let savingAge: Double = 86_400
+    static let savingAge: Double = 86_400
     /// How far the gateway's clock may be ahead of this device's, in seconds.
     private static let aheadMax: Double = 86_400
     private static let tagBytesMax = 256

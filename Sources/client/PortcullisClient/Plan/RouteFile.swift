@@ -5,6 +5,11 @@ public import Foundation
 /// when its process ends.
 ///
 /// No secret is among that, and no path: learned routes are kept by their digests.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum RouteMemory: Hashable, Sendable {
     /// In a file in the folder of the app's caches, one for each gateway.
     case caches

@@ -29,7 +29,7 @@ final class RouteTable: Sendable {
 
     /// How long that is, in seconds. A window that was overrun once, or an assertion that came
     /// twice, says nothing about the rule.
-    private static let strictTime: Double = 600
+    static let strictTime: Double = 600
 
     init(_ configuration: PortcullisConfiguration) {
         planned = Guarded(Planned(plan: configuration.plan))

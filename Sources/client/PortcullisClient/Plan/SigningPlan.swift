@@ -8,6 +8,9 @@ import RequestBinding
 /// learns from the gateway's answers.
 public struct SigningPlan: Sendable {
     /// What a plan says about a request.
+    ///
+    /// Frozen: a later plan says more in the requirement.
+    @frozen
     public enum Answer: Hashable, Sendable {
         /// The rule of this name asks for this.
         case rule(String, SigningRequirement)
@@ -67,6 +70,11 @@ public struct SigningPlan: Sendable {
 }
 
 /// Why a text is no plan.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum SigningPlanError: Error, Hashable, Sendable {
     /// It is no JSON of a plan's shape. The text says where.
     case malformed(String)

@@ -1,13 +1,24 @@
+import Foundation
 public import RequestBinding
 
 /// What a route asks to be signed, and how.
 public struct SigningRequirement: Hashable, Sendable {
     /// Whether a challenge is part of the proof.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Challenge: String, Hashable, Sendable {
         case required, optional, none
     }
 
     /// How counters are compared.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Counter: Hashable, Sendable {
         /// Each counter above the last one: one request at a time.
         case strict
@@ -16,6 +27,11 @@ public struct SigningRequirement: Hashable, Sendable {
     }
 
     /// A kind of proof.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Kind: String, Hashable, Sendable {
         case assertion, session
     }
@@ -99,6 +115,27 @@ public struct ProofFields: Hashable, Sendable {
     }
 }
 
+extension ProofFields {
+    /// Reads `key_id=x-key assertion=x-proof`. A word that is not known, and a name that is no
+    /// token, are passed over: newer gateways may write more of them.
+    init(words text: String) {
+        self.init()
+        for word in text.split(separator: " ") {
+            let parts = word.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2 else { continue }
+            var reader = FieldReader(String(parts[1]))
+            guard let name = reader.token(), reader.isAtEnd else { continue }
+            switch parts[0] {
+            case "key_id": keyID = name
+            case "assertion": assertion = name
+            case "challenge": challenge = name
+            case "unsupported": unsupported = name
+            default: continue
+            }
+        }
+    }
+}
+
 /// What an answer says about what its route signs.
 struct RouteLesson: Hashable, Sendable {
     /// What is signed; `nil` for nothing.
@@ -111,6 +148,11 @@ struct RouteLesson: Hashable, Sendable {
     let needsDeviceToken: Bool
     /// Whether the rule only observes: it forwards what it would refuse.
     let observes: Bool
+    /// The fields that carry the proof, where their names are not the usual ones; `nil` where the
+    /// answer does not say.
+    let fields: ProofFields?
+    /// Where the content holds the challenge; `nil` where the answer does not say.
+    let challengePointer: String?
 
     /// The widest window of counters that a gateway has.
     static let windowMax = 64
@@ -121,6 +163,8 @@ struct RouteLesson: Hashable, Sendable {
     ///   - accept: kinds between spaces.
     ///   - counter: the size of a window; anything else, or nothing, is strict.
     ///   - device: `token`; anything else, or nothing, is no token.
+    ///   - fields: `key_id=x-key assertion=x-proof`, of the names that are not the usual ones.
+    ///   - challengePointer: percent-encoded, as in the fragment of a URI (RFC 6901 §6).
     ///   - observes: whether the answer was advice about a request that was forwarded.
     init?(
         sign: String?,
@@ -128,6 +172,8 @@ struct RouteLesson: Hashable, Sendable {
         accept: String?,
         counter: String?,
         device: String? = nil,
+        fields: String? = nil,
+        challengePointer: String? = nil,
         observes: Bool = false
     ) {
         guard let sign else { return nil }
@@ -148,6 +194,8 @@ struct RouteLesson: Hashable, Sendable {
         self.counter = (1...Self.windowMax).contains(window) ? .window(window) : .strict
         self.observes = observes
         needsDeviceToken = device?.split(separator: " ").contains("token") ?? false
+        self.fields = fields.map(ProofFields.init(words:))
+        self.challengePointer = challengePointer?.removingPercentEncoding
     }
 
     /// What the route asks, by this and by what was known before.
@@ -158,6 +206,8 @@ struct RouteLesson: Hashable, Sendable {
         requirement.counter = counter
         requirement.needsDeviceToken = needsDeviceToken
         if let accepts { requirement.accepts = accepts }
+        if let fields { requirement.fields = fields }
+        if let challengePointer { requirement.challengePointer = challengePointer }
         // The other forms have the challenge in its field.
         if form != .content { requirement.challengePointer = nil }
         switch form {

@@ -8,6 +8,8 @@ actor ChallengeSource {
     private var pool: ChallengePool
     private var waiting: [SharedWork<String?>] = []
     private var callCount = 0
+    /// When the first call that is under way began; `nil` where there is none.
+    private var askedSince: Date?
     private var lifetime: Double
     /// Until when the gateway is not asked.
     private var holdUntil = Date.distantPast
@@ -15,16 +17,16 @@ actor ChallengeSource {
     private var fruitless = 0
 
     /// The most calls at a time.
-    private static let callsMax = 4
+    static let callsMax = 4
     /// The most challenges that the gateway gives at once.
-    private static let countMax = 8
+    static let countMax = 8
     /// The longest time that the gateway is not asked because of a `Retry-After`, in seconds.
-    private static let holdMax: Double = 60
+    static let holdMax: Double = 60
     /// The first time that the gateway is not asked after a call that brought nothing new, in
     /// seconds. It doubles with each such call.
-    private static let fruitlessHold: Double = 1
+    static let fruitlessHold: Double = 1
     /// The number of such calls above which it grows no more: 32 seconds.
-    private static let fruitlessMax = 6
+    static let fruitlessMax = 6
 
     init(_ configuration: PortcullisConfiguration, calls: GatewayCalls) {
         self.configuration = configuration
@@ -42,13 +44,17 @@ actor ChallengeSource {
     }
 
     /// A challenge; `nil` when there is none in time.
-    func challenge(within seconds: Double) async -> String? {
+    ///
+    /// - isHasty: whether the time counts from when the gateway was asked, be it for another
+    ///   request.
+    func challenge(within seconds: Double, isHasty: Bool = false) async -> String? {
         if let text = pool.take(now: now) { return text }
         guard !isHeld else { return nil }
         let work = SharedWork<String?>()
         waiting.append(work)
         ask()
-        let time = now.addingTimeInterval(seconds)
+        let start = isHasty ? askedSince ?? now : now
+        let time = start.addingTimeInterval(seconds)
         let text = await work.value(until: time, by: configuration.clock)
         waiting.removeAll { $0 === work }
         return text ?? nil
@@ -63,7 +69,7 @@ actor ChallengeSource {
     /// Fetches challenges ahead.
     func fill() async {
         guard pool.count == 0, !isHeld else { return }
-        callCount += 1
+        beganCall()
         let count = min(max(configuration.limits.challengesAsked, 1), Self.countMax)
         let work = SharedWork<Void>()
         // Not in this task: requests may wait for its challenges when it is cancelled.
@@ -95,14 +101,20 @@ actor ChallengeSource {
         while !isHeld, callCount < Self.callsMax, waiting.count > callCount * Self.countMax {
             let missing = waiting.count - callCount * Self.countMax
             let wanted = max(missing, configuration.limits.challengesAsked)
-            callCount += 1
+            beganCall()
             Task { await call(count: min(max(wanted, 1), Self.countMax)) }
         }
+    }
+
+    private func beganCall() {
+        callCount += 1
+        if askedSince == nil { askedSince = now }
     }
 
     private func call(count: Int) async {
         let result = await calls.challenges(count: count)
         callCount -= 1
+        askedSince = callCount == 0 ? nil : now
         switch result {
         case .success(let answer):
             if answer.expires_in.isFinite, answer.expires_in > 0 { lifetime = answer.expires_in }
@@ -156,7 +168,7 @@ struct ChallengePool: Sendable {
     private let limit: Int
 
     /// The most used challenges that are remembered.
-    private static let usedMax = 64
+    static let usedMax = 64
 
     init(limit: Int) { self.limit = limit }
 

@@ -5,6 +5,11 @@
 #endif
 
 /// What a request carried to prove where it comes from.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum Proof: Hashable, Sendable, Codable {
     case assertion(keyID: String)
     /// A signature with the secret of a session that this key opened.
@@ -13,6 +18,11 @@ public enum Proof: Hashable, Sendable, Codable {
     case none(Absence)
 
     /// Why a request was sent without proof.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Absence: Hashable, Sendable, Codable {
         /// The route asks for none.
         case notAsked
@@ -76,6 +86,13 @@ public struct ProvenResponse: Sendable {
     /// What the gateway refused, when the answer is its own: one with `App-Attest-Error`, or a 401
     /// with `WWW-Authenticate: AppAttest`. An origin can send neither.
     public let refusal: GatewayRefusal?
+    /// Whether the origin may have run the request although it was refused: the proof came before,
+    /// in a copy that something on the way has made, and the answer to that one is lost.
+    ///
+    /// Such a request is not sent again, as its method is not idempotent and it has no
+    /// `Idempotency-Key`. Ask the server what became of it, or tell the user. With that field the
+    /// origin tells the two apart, and the request is signed again by itself.
+    public let mayHaveRun: Bool
     /// How often the request was sent, redirects and what did not count as one of
     /// ``PortcullisLimits/maximumAttempts`` included.
     public let attempts: Int
@@ -91,8 +108,10 @@ public struct ProvenResponse: Sendable {
         response: HTTPURLResponse,
         to request: ProvenRequest,
         refusal: GatewayRefusal?,
+        mayHaveRun: Bool,
         attempts: Int
     ) {
+        self.mayHaveRun = mayHaveRun
         self.response = response
         proof = request.proof
         deviceToken = request.deviceToken

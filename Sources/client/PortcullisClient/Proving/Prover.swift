@@ -23,12 +23,12 @@ final class Prover: Sendable {
     /// refused; `nil` where it signed the last one.
     private let unfit = Guarded<(keyID: String, requests: Int)?>(nil)
     /// Above this many requests another key is tried.
-    private static let unfitMax = 2
+    static let unfitMax = 2
 
     /// How often the service is asked for one assertion.
-    private static let signingTries = 2
+    static let signingTries = 2
     /// How often a session is asked for before it is given up for a while.
-    private static let openingTries = 2
+    static let openingTries = 2
 
     init(
         _ configuration: PortcullisConfiguration,
@@ -55,33 +55,61 @@ final class Prover: Sendable {
         turnstile = Turnstile(clock: clock)
     }
 
+    /// How long a request waits for what the gateway's endpoints give.
+    private struct Waits {
+        let key: Double
+        let session: Double
+        let challenge: Double
+        /// Whether a challenge is waited for only as long as the endpoint seems to work.
+        var isHasty = false
+    }
+
+    /// The longest time that a request waits for a challenge, in seconds, where its rule only
+    /// observes. It is enough for a gateway that works: else a rollout would count requests without
+    /// a proof that will have one once the rule enforces. Nothing else is waited for.
+    static let observedWait: Double = 0.25
+
+    private func waits(isHasty: Bool) -> Waits {
+        if isHasty {
+            return Waits(key: 0, session: 0, challenge: Self.observedWait, isHasty: true)
+        }
+        return Waits(
+            key: limits.enrolmentWait.seconds,
+            session: limits.sessionWait.seconds,
+            challenge: limits.challengeWait.seconds
+        )
+    }
+
     /// A request with what it is to carry, as far as that can be had.
+    ///
+    /// - isHasty: whether its rule only observes, so that it waits neither for its key nor for a
+    ///   session.
     func proven(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
         _ want: RequestMachine.Want,
-        waitsForKey: Bool,
+        isHasty: Bool,
         _ patience: inout Patience
     ) async -> ProvenRequest {
-        let wait = waitsForKey ? limits.enrolmentWait.seconds : 0
+        let waits = waits(isHasty: isHasty)
         switch want {
         case .nothing(let absence): return bare(request, absence, ProofFields())
         case .assertion(let requirement):
-            return await asserted(request, content, requirement, keyWithin: wait, &patience)
+            return await asserted(request, content, requirement, waits, &patience)
         case .session(let requirement):
             switch await enroller.keyID(within: 0) {
             // Another process may have put this key in the place of the one that opened it.
             case .key(let keyID): await sessions.keep(to: keyID)
             // Nor does it wait for a session that the key would open.
             case .none(let absence):
-                if !waitsForKey { return bare(request, absence, requirement.fields) }
+                if isHasty { return bare(request, absence, requirement.fields) }
             }
-            let proven = await inSession(request, content, requirement, &patience)
+            let proven = await inSession(request, content, requirement, waits, &patience)
             if let proven { return proven }
             guard requirement.accepts.contains(.assertion) else {
                 return bare(request, .challengeUnavailable, requirement.fields)
             }
-            return await asserted(request, content, requirement, keyWithin: wait, &patience)
+            return await asserted(request, content, requirement, waits, &patience)
         }
     }
 
@@ -99,7 +127,7 @@ final class Prover: Sendable {
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
         _ requirement: SigningRequirement,
-        keyWithin wait: Double,
+        _ waits: Waits,
         _ patience: inout Patience
     ) async -> ProvenRequest {
         let fields = requirement.fields
@@ -108,7 +136,7 @@ final class Prover: Sendable {
         var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
-            let outcome = await patience.wait(atMost: wait, by: clock) { seconds in
+            let outcome = await patience.wait(atMost: waits.key, by: clock) { seconds in
                 await enroller.keyID(within: seconds)
             }
             switch outcome {
@@ -123,7 +151,7 @@ final class Prover: Sendable {
             token = shown
             var challenge: String?
             if requirement.needsChallengeField {
-                challenge = await self.challenge(&patience)
+                challenge = await self.challenge(waits, &patience)
                 if challenge == nil, requirement.challenge == .required {
                     return bare(request, .challengeUnavailable, fields)
                 }
@@ -187,9 +215,9 @@ final class Prover: Sendable {
         await sessions.forget(keyID: keyID)
     }
 
-    private func challenge(_ patience: inout Patience) async -> String? {
-        await patience.wait(atMost: limits.challengeWait.seconds, by: clock) { seconds in
-            await challenges.challenge(within: seconds)
+    private func challenge(_ waits: Waits, _ patience: inout Patience) async -> String? {
+        await patience.wait(atMost: waits.challenge, by: clock) { seconds in
+            await challenges.challenge(within: seconds, isHasty: waits.isHasty)
         }
     }
 
@@ -296,10 +324,10 @@ final class Prover: Sendable {
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
         _ requirement: SigningRequirement,
+        _ waits: Waits,
         _ patience: inout Patience
     ) async -> ProvenRequest? {
-        let wait = limits.sessionWait.seconds
-        let ticket = await patience.wait(atMost: wait, by: clock) { seconds in
+        let ticket = await patience.wait(atMost: waits.session, by: clock) { seconds in
             await sessions.ticket(within: seconds, opener: opener)
         }
         guard let ticket else { return nil }
@@ -342,15 +370,13 @@ final class Prover: Sendable {
                 request,
                 .none,
                 SigningRequirement(),
-                keyWithin: wait,
+                waits(isHasty: false),
                 &patience
             )
             guard case .assertion(let keyID) = proven.proof else { break }
             let (result, response) = await calls.opening(proven.request)
             proven.lease?.end()
-            let refusal = response?.value(forHTTPHeaderField: "WWW-Authenticate")
-                .flatMap(AuthenticateField.init)?
-                .refusal
+            let refusal = response.flatMap(OwnAnswer.init)?.refusal
             // The older ones, before the one that came.
             if refusal?.next == .signAgain { await challenges.clear() }
             if let challenge = response?.value(forHTTPHeaderField: OwnFields.challenge) {
@@ -370,7 +396,7 @@ final class Prover: Sendable {
                 hasForgottenKey = true
                 await enroller.forget(keyID, reason: refusal.reason)
                 await sessions.forget(keyID: keyID)
-            case .retryLater, .fixClient, .none: return .failure(last)
+            case .retryLater, .fixClient, .getToken, .none: return .failure(last)
             }
         }
         return .failure(last)

@@ -42,9 +42,9 @@ actor SessionKeeper {
     private var holdUntil = Date.distantPast
 
     /// After a failure that may pass, in seconds.
-    private static let shortHold: Double = 30
+    static let shortHold: Double = 30
     /// After a gateway that has no sessions, in seconds.
-    private static let longHold: Double = 3600
+    static let longHold: Double = 3600
 
     init(_ configuration: PortcullisConfiguration, events: EventHub) {
         (self.configuration, self.events) = (configuration, events)

@@ -65,6 +65,11 @@ struct SignedBytes: Sendable {
         case digest([UInt8])
     }
 
+    /// Whether a signed value may have this byte: printable ASCII, a space or a tab.
+    private static func isSignable(_ byte: UInt8) -> Bool {
+        (0x20...0x7E).contains(byte) || byte == 0x09
+    }
+
     /// The signed fields as the gateway reads them: without space around the value.
     private func fields(_ names: [String]) -> [(name: String, value: String?)]? {
         var fields: [(name: String, value: String?)] = []
@@ -73,8 +78,9 @@ struct SignedBytes: Sendable {
             // The one field that no URLRequest has and every request carries.
             let value = (written ?? (name == "host" ? CanonicalRequest.host(request) : nil))?
                 .trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
-            // A line's end in a value would begin another line.
-            guard value?.utf8.contains(where: { $0 == 10 || $0 == 13 }) != true else { return nil }
+            // A line's end would begin another line, and HTTP stacks differ in the bytes that they
+            // write for what is not ASCII.
+            guard value?.utf8.allSatisfy(Self.isSignable) != false else { return nil }
             fields.append((name, value))
         }
         return fields

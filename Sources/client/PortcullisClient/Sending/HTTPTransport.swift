@@ -99,6 +99,9 @@ extension HTTPTransport {
 /// An answer whose head has come.
 public struct TransportAnswer: Sendable {
     /// Where an answer comes from.
+    ///
+    /// Frozen: an answer comes from the network or from a cache.
+    @frozen
     public enum Source: Hashable, Sendable {
         /// The server, for this request.
         case network

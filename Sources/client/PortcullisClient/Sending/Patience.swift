@@ -13,7 +13,7 @@ struct Patience: Sendable {
 
     /// The least time for what a device makes by itself, in seconds: a signature takes some
     /// milliseconds, and is worth them also when the time is over.
-    private static let leastForDevice: Double = 1
+    static let leastForDevice: Double = 1
 
     /// - Parameters:
     ///   - limits: of the session.

@@ -215,6 +215,9 @@ struct FileMark: Hashable, Sendable, Codable {
 }
 
 /// The content of a request, in a form that can be sent again.
+///
+/// Frozen: each transport has to send all of its cases.
+@frozen
 public enum RequestContent: Hashable, Sendable {
     /// No content.
     case none

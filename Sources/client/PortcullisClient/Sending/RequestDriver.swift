@@ -52,20 +52,29 @@ struct RequestDriver: Sendable {
     func isOwn(_ url: URL) -> Bool { CanonicalRequest.Origin(url).map(origins.contains) ?? false }
 
     /// The life of a request; of the rest of it, after a redirect.
-    func machine(for request: URLRequest, _ patience: Patience? = nil) -> RequestMachine {
+    func machine(
+        for canonical: CanonicalRequest,
+        _ patience: Patience? = nil
+    ) -> RequestMachine {
         let limits = configuration.limits
-        let patience = patience ?? Patience(limits, timeout: request.timeoutInterval)
-        return RequestMachine(limits: limits, usesSessions: usesSessions, patience: patience)
+        let request = canonical.request
+        return RequestMachine(
+            limits: limits,
+            usesSessions: usesSessions,
+            isRepeatable: RequestMachine.isRepeatable(request),
+            patience: patience ?? Patience(limits, timeout: request.timeoutInterval)
+        )
     }
 
     /// The life of a request that was signed here, or in an earlier process.
     func machine(goingOnWith signed: SignedRequest) -> RequestMachine {
         let limits = configuration.limits
-        let timeout = signed.canonical.request.timeoutInterval
+        let request = signed.canonical.request
         return RequestMachine(
             limits: limits,
             usesSessions: usesSessions,
-            patience: signed.patience ?? Patience(limits, timeout: timeout),
+            isRepeatable: RequestMachine.isRepeatable(request),
+            patience: signed.patience ?? Patience(limits, timeout: request.timeoutInterval),
             progress: signed.progress
         )
     }
@@ -107,7 +116,7 @@ struct RequestDriver: Sendable {
             canonical,
             content,
             want,
-            waitsForKey: machine.waitsForKey,
+            isHasty: !machine.waitsForKey,
             &machine.patience
         )
         switch proven.proof {
@@ -146,14 +155,8 @@ struct RequestDriver: Sendable {
         var facts = RequestMachine.Answer(status: response.statusCode)
         guard isOwn(canonical.url), source == .network else { return facts }
         let value = { response.value(forHTTPHeaderField: $0) }
-        let own = value(OwnFields.error).flatMap(ErrorField.init)
-        // A refused call of gRPC has the status 200, and the fields of a 401.
-        if response.statusCode == 401 || own != nil,
-            let field = value("WWW-Authenticate").flatMap(AuthenticateField.init)
-        {
-            (facts.refusal, facts.lesson) = (field.refusal, field.lesson)
-        } else if let own {
-            facts.refusal = own.refusal
+        if let own = OwnAnswer(response) {
+            (facts.refusal, facts.lesson) = (own.refusal, own.lesson)
         } else if let field = value(OwnFields.next).flatMap(NextField.init) {
             (facts.next, facts.lesson) = (field.next, field.lesson)
             (facts.nextKeyID, facts.nextReason) = (field.keyID, field.reason)
@@ -242,6 +245,10 @@ struct RequestDriver: Sendable {
             await plans?.doubt()
             hub.send(.routeLearned(route: route.description))
         case .expectStrict: routes.expectStrict(method: method, url: url)
+        case .expectUsualPlaces:
+            routes.amend(method: method, url: url) {
+                ($0.fields, $0.challengePointer) = (ProofFields(), nil)
+            }
         case .expectAssertions: routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
         case .expectDeviceToken:
             routes.amend(method: method, url: url) { $0.needsDeviceToken = true }

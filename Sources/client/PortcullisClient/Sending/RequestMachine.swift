@@ -1,5 +1,9 @@
 import Foundation
 
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
 /// One request's life: which proof it carries, and what its answers mean.
 ///
 /// ```
@@ -9,7 +13,11 @@ import Foundation
 /// ```
 ///
 /// A request that is sent without proof to ask what its route signs takes nothing from the tries,
-/// nor does one that is sent while its key is being enrolled: its time ends that.
+/// nor does one that is sent while its key is being enrolled, or while that is held: its time ends
+/// both.
+///
+/// A refusal may be of a copy: something on the way sent the request twice, and the answer to the
+/// first is lost. A request that may run once only ends then. See ``mayHaveRun``.
 ///
 /// The driver performs the effects in their order, then the step.
 struct RequestMachine: Sendable {
@@ -43,6 +51,9 @@ struct RequestMachine: Sendable {
         case learn(RouteLesson)
         /// The route compares counters strictly.
         case expectStrict
+        /// The proof was not found where it was put: the route has the usual names, and the
+        /// challenge in its field.
+        case expectUsualPlaces
         /// The route takes no sessions.
         case expectAssertions
         /// The route asks for a device token.
@@ -82,11 +93,15 @@ struct RequestMachine: Sendable {
         fileprivate var hasBeenRefused = false
         /// How often it was sent while its key was being enrolled.
         fileprivate var unfinished = 0
+        /// How often it was sent while no enrolment was tried; `nil` for never, and from earlier
+        /// versions.
+        fileprivate var held: Int?
 
         fileprivate mutating func count(_ proof: Proof) {
             switch proof {
             case .none(.routeUnknown), .none(.notAsked): questions += 1
             case .none(.enrolling): unfinished += 1
+            case .none(.enrolmentHeld): held = (held ?? 0) + 1
             case .assertion, .session, .none: tries += 1
             }
         }
@@ -95,7 +110,15 @@ struct RequestMachine: Sendable {
     private(set) var progress: Progress
     private let limits: PortcullisLimits
     private let usesSessions: Bool
+    /// Whether the origin may run the request more than once: its method is idempotent (RFC 9110
+    /// §9.2.2), or it has an `Idempotency-Key`.
+    private let isRepeatable: Bool
     private var insistence = Insistence.none
+    /// What was signed last.
+    private var asked: SigningRequirement?
+    /// Whether the last answer refused a copy of a request that may run once only: the origin may
+    /// have run it already.
+    private(set) var mayHaveRun = false
     /// How much longer it waits.
     var patience: Patience
     /// Whether it is never sent without a proof, not even to ask.
@@ -106,16 +129,34 @@ struct RequestMachine: Sendable {
 
     /// How often one request is sent while its key is being enrolled. More than one such answer
     /// comes where enrolments end before their time, as with a reset.
-    private static let unfinishedMax = 8
+    static let unfinishedMax = 8
+    /// How often one request is sent while no enrolment is tried. Each time is half a second apart
+    /// at least.
+    static let heldMax = 16
+    /// The reasons for which a proof is refused that was used before. A copy is refused for one of
+    /// them before its device token is looked up.
+    private static let signsOfACopy: Set = [
+        "counter-replayed", "challenge-spent", "session-replayed",
+    ]
 
     init(
         limits: PortcullisLimits,
         usesSessions: Bool,
+        isRepeatable: Bool,
         patience: Patience,
         progress: Progress = Progress()
     ) {
         (self.limits, self.usesSessions) = (limits, usesSessions)
+        self.isRepeatable = isRepeatable
         (self.patience, self.progress) = (patience, progress)
+    }
+
+    /// Whether a request may run more than once, by what it says of itself.
+    static func isRepeatable(_ request: URLRequest) -> Bool {
+        switch request.httpMethod ?? "GET" {
+        case "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE": true
+        default: request.value(forHTTPHeaderField: "Idempotency-Key")?.isEmpty == false
+        }
     }
 
     // MARK: Before it is sent
@@ -133,12 +174,14 @@ struct RequestMachine: Sendable {
         observes: Bool = false
     ) -> Want {
         waitsForKey = !observes || progress.hasBeenRefused || requiresProof
+        asked = nil
         guard isOwnOrigin else { return .nothing(.otherOrigin) }
         if insistence == .onNothing { return .nothing(.routeUnknown) }
         switch knowledge {
         case .unknown: return .nothing(.routeUnknown)
         case .asksNothing: return .nothing(.notAsked)
         case .asks(let requirement):
+            asked = requirement
             if usesSessions, insistence != .onAssertion, requirement.takesSession {
                 return .session(requirement)
             }
@@ -156,11 +199,17 @@ struct RequestMachine: Sendable {
         deviceToken: DeviceTokenOutcome = .notAsked,
         now: Date
     ) -> Verdict {
-        insistence = .none
+        (insistence, mayHaveRun) = (.none, false)
         progress.count(proof)
         if case .none(.otherOrigin) = proof { return Verdict(step: .deliver) }
         if let refusal = answer.refusal {
             progress.hasBeenRefused = true
+            if isOfACopy(refusal, proof) {
+                mayHaveRun = true
+                let learned = answer.lesson.map { [Effect.learn($0)] } ?? []
+                let forgotten = effects(of: refusal.reason, proof)
+                return Verdict(effects: learned + forgotten, step: .deliver)
+            }
             return refusedToken(refusal.reason, deviceToken)
                 ?? refused(refusal, answer, proof, now)
         }
@@ -177,6 +226,9 @@ struct RequestMachine: Sendable {
         // Without that, an ended session would be used for as long as it was to live.
         if answer.next == .signAgain, case .session = proof, let reason = answer.nextReason {
             verdict.effects += effects(of: reason, proof)
+            // The gateway has started again. The next request does not wait for another session,
+            // and its challenge must not be of before.
+            if reason == "session-unknown" { verdict.effects.append(.forgetChallenges) }
         }
         return verdict
     }
@@ -190,11 +242,18 @@ struct RequestMachine: Sendable {
         return repetition(of: .none(absence), nil, now)
     }
 
+    /// Whether a refusal says that this proof came before, and another execution would be one too
+    /// many. A counter below another one is refused for the same reason, and did not run: the two
+    /// can't be told apart.
+    private func isOfACopy(_ refusal: GatewayRefusal, _ proof: Proof) -> Bool {
+        !isRepeatable && proof.keyID != nil && Self.signsOfACopy.contains(refusal.reason)
+    }
+
     /// With one try, a request can still ask, once, before it.
     private var mayRepeat: Bool {
         let tries = limits.maximumAttempts
         return progress.tries < tries && progress.questions < max(tries, 2)
-            && progress.unfinished < Self.unfinishedMax
+            && progress.unfinished < Self.unfinishedMax && (progress.held ?? 0) < Self.heldMax
     }
 
     /// What a refusal of the device token means, where a new token helps.
@@ -219,9 +278,14 @@ struct RequestMachine: Sendable {
         _ now: Date
     ) -> Verdict {
         var verdict = Verdict(step: .deliver)
-        if let lesson = answer.lesson { verdict.effects.append(.learn(lesson)) }
+        if let lesson = answer.lesson {
+            if isMisplaced(refusal.reason, proof, lesson) {
+                verdict.effects.append(.expectUsualPlaces)
+            }
+            verdict.effects.append(.learn(lesson))
+        }
         if refusal.reason == "signature-mismatch" {
-            verdict.step = mismatched(proof)
+            verdict.step = mismatched(proof, answer.lesson)
             return verdict
         }
         switch refusal.next {
@@ -248,9 +312,20 @@ struct RequestMachine: Sendable {
             insistence = .onAssertion
             verdict.effects.append(.forgetSession)
             verdict.step = .again
-        case .none: break
+        case .getToken, .none: break
         }
         return verdict
+    }
+
+    /// Whether the gateway has not seen a proof, or a challenge, that the request carried, and does
+    /// not say where it looks: the names that are known are older than the rule.
+    private func isMisplaced(_ reason: String, _ proof: Proof, _ lesson: RouteLesson) -> Bool {
+        guard case .assertion = proof else { return false }
+        switch reason {
+        case "assertion-missing": return lesson.fields == nil
+        case "challenge-missing": return lesson.fields == nil && lesson.challengePointer == nil
+        default: return false
+        }
     }
 
     private mutating func effects(of reason: String, _ proof: Proof) -> [Effect] {
@@ -284,14 +359,18 @@ struct RequestMachine: Sendable {
         }
     }
 
-    /// Not what the rule signs: the plan may be outdated. Without proof, the rule says what it
-    /// signs.
-    private mutating func mismatched(_ proof: Proof) -> Step {
-        guard case .assertion = proof, !progress.hasAskedBare, !requiresProof, mayRepeat else {
-            return .deliver
+    /// Not what the rule signs: the plan may be outdated. The refusal says what the rule signs; an
+    /// older gateway's does not, and says it to a request without proof. Either helps once.
+    private mutating func mismatched(_ proof: Proof, _ lesson: RouteLesson?) -> Step {
+        guard case .assertion = proof, !progress.hasAskedBare, mayRepeat else { return .deliver }
+        if let lesson, lesson.form != nil {
+            // The same bytes would be signed again.
+            if let asked, lesson.requirement(over: asked) == asked { return .deliver }
+        } else {
+            guard !requiresProof else { return .deliver }
+            insistence = .onNothing
         }
         progress.hasAskedBare = true
-        insistence = .onNothing
         return .again
     }
 }

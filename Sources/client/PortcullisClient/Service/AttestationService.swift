@@ -46,6 +46,9 @@ public protocol AttestationService: Sendable {
 /// `DCError`.
 ///
 /// What the client does about each is Apple's advice ("Establishing your app's integrity").
+///
+/// Frozen: a new case of Apple's becomes `unknownSystemFailure`.
+@frozen
 public enum AttestationServiceError: String, Error, Hashable, Sendable, CaseIterable,
     Codable
 {

@@ -71,6 +71,11 @@ actor DeviceTokenSource {
 /// A rule with `device` asks for one beside the proof. Nothing is thrown where there is none: the
 /// request is sent without, and the gateway's rule decides. One that enforces answers 400
 /// `device-token-missing`.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum DeviceTokenOutcome: Hashable, Sendable, Codable {
     /// The route asks for none, or the request carried no proof.
     case notAsked

@@ -16,11 +16,11 @@ struct TimedService: Sendable {
     private let lull = Guarded<Date?>(nil)
 
     /// How often the service is asked for one assertion that it can't make now.
-    private static let signingTriesMax = 4
+    static let signingTriesMax = 4
     /// Half of the first delay between two of them, in seconds.
-    private static let retryDelay: Double = 0.125
+    static let retryDelay: Double = 0.125
     /// How long requests try only once after one that tried in vain, in seconds.
-    private static let lullTime: Double = 10
+    static let lullTime: Double = 10
 
     init(
         _ service: any AttestationService,

@@ -43,6 +43,15 @@ public actor MemoryEnrolmentStore: EnrolmentStore {
     /// A store that holds this record.
     public init(_ record: Data? = nil) { self.record = record }
 
+    /// A store whose record says that a key is enrolled.
+    ///
+    /// - endpoints: of the gateway that has it.
+    package init(enrolled keyID: String, at endpoints: URL) {
+        var enrolled = EnrolmentRecord(gateway: endpoints.absoluteString)
+        enrolled.phase = .enrolled(keyID: keyID)
+        record = enrolled.bytes
+    }
+
     /// What is kept.
     public func read() -> Data? { record }
 

@@ -7,6 +7,11 @@ public import Foundation
 /// a lock in a shared container.
 public struct FileEnrolmentStore: EnrolmentStore {
     /// Why the file can't be used now.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Failure: Error, Hashable, Sendable {
         /// Another process holds the lock for longer than two seconds.
         case locked

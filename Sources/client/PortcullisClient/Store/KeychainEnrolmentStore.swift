@@ -206,6 +206,11 @@
 /// The record's item and the mark of the install have to be reached by the same processes: with one
 /// of them shared and the other not, two processes would take each other's record for that of an
 /// earlier install, and overwrite it. So both come from one value.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum KeychainSharing: Hashable, Sendable {
     /// This app or extension alone.
     case none

@@ -1,3 +1,35 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// What the gateway itself has answered: a refusal, and what the route signs.
+///
+/// An answer is the gateway's with `App-Attest-Error`, or as a 401 with
+/// `WWW-Authenticate: AppAttest`. The gateway deletes both from what an origin sends. Anything else
+/// is an origin's answer, or one of something in between, and says nothing about keys.
+struct OwnAnswer: Sendable {
+    let refusal: GatewayRefusal
+    let lesson: RouteLesson?
+
+    /// `nil` for the answer of anything else.
+    init?(_ response: HTTPURLResponse) {
+        let own = response.value(forHTTPHeaderField: OwnFields.error).flatMap(ErrorField.init)
+        // A refused call of gRPC has the status 200, and the fields of a 401.
+        if response.statusCode == 401 || own != nil,
+            let field = response.value(forHTTPHeaderField: "WWW-Authenticate")
+                .flatMap(AuthenticateField.init)
+        {
+            (refusal, lesson) = (field.refusal, field.lesson)
+        } else if let own {
+            (refusal, lesson) = (own.refusal, nil)
+        } else {
+            return nil
+        }
+    }
+}
+
 /// The gateway's challenge in a `WWW-Authenticate` field (RFC 9110 §11.6.1), among those of others:
 /// `Basic realm="x", AppAttest error="key-unknown", next="enrol", sign="method target"`.
 struct AuthenticateField: Hashable, Sendable {
@@ -18,7 +50,8 @@ struct AuthenticateField: Hashable, Sendable {
         refusal = GatewayRefusal(
             reason: error,
             next: parameters["next"].flatMap(GatewayRefusal.Next.init)
-                ?? (parameters["challenge"] == nil ? .none : .signAgain)
+                ?? (parameters["challenge"] == nil ? .none : .signAgain),
+            tokens: (parameters["tokens"] ?? "").split(separator: " ").map(String.init)
         )
         challenge = parameters["challenge"]
         lesson = RouteLesson(
@@ -26,7 +59,9 @@ struct AuthenticateField: Hashable, Sendable {
             headers: parameters["headers"],
             accept: parameters["accept"],
             counter: parameters["counter"],
-            device: parameters["device"]
+            device: parameters["device"],
+            fields: parameters["fields"],
+            challengePointer: parameters["challenge_pointer"]
         )
     }
 
@@ -89,6 +124,8 @@ struct NextField: Hashable, Sendable {
             accept: item["accept"],
             counter: item["counter"],
             device: item["device"],
+            fields: item["fields"],
+            challengePointer: item["challenge_pointer"],
             observes: true
         )
     }

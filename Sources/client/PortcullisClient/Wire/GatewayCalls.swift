@@ -29,9 +29,9 @@ struct GatewayCalls: Sendable {
     private let callTime: Double
 
     /// The most bytes of an answer that are read.
-    private static let answerBytesMax = 64 << 10
+    static let answerBytesMax = 64 << 10
     /// The longest time without a byte of an answer, in seconds.
-    private static let idleTime: Double = 15
+    static let idleTime: Double = 15
 
     init(_ configuration: PortcullisConfiguration, transport: any HTTPTransport) {
         endpoints = configuration.endpoints
@@ -166,15 +166,16 @@ struct GatewayCalls: Sendable {
         }
         if (200..<300).contains(response.statusCode) { return .success((data, response)) }
         let retryAfter = RetryAfter.seconds(in: response, now: clock.now)
-        guard let problem = ProblemDocument(data, response) else {
-            // Something in between answered, or the gateway as it stops.
+        guard let refusal = OwnAnswer(response)?.refusal else {
+            // Something in between answered, or the gateway as it stops. Whatever it says of keys,
+            // only its `Retry-After` is obeyed.
             let failure = CallFailure.unreachable(retryAfter: retryAfter)
             return .failure(Failed(failure: failure, response: response))
         }
         let failure: CallFailure =
             response.statusCode >= 500
             ? .unreachable(retryAfter: retryAfter)
-            : .refused(reason: problem.reason, problem.next ?? .none, retryAfter: retryAfter)
+            : .refused(reason: refusal.reason, refusal.next, retryAfter: retryAfter)
         return .failure(Failed(failure: failure, response: response))
     }
 

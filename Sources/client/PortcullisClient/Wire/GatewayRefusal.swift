@@ -7,7 +7,12 @@ import Foundation
 /// What the gateway says in an answer of its own: in `App-Attest-Error`, and in the
 /// `WWW-Authenticate: AppAttest` field of a 401.
 public struct GatewayRefusal: Hashable, Sendable {
-    /// What the client is to do.
+    /// What the client is to do. A step of a newer gateway that is not known here is ``none``.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    #if hasAttribute(nonexhaustive)
+        @nonexhaustive(warn)
+    #endif
     public enum Next: String, Hashable, Sendable {
         /// Sign the same request again.
         case signAgain = "sign-again"
@@ -17,6 +22,9 @@ public struct GatewayRefusal: Hashable, Sendable {
         case retryLater = "retry-later"
         /// Nothing at run time: the client's code is wrong.
         case fixClient = "fix-client"
+        /// Get a new token of one of ``GatewayRefusal/tokens`` from its issuer, such as App Check,
+        /// and send the request with it. The app does that: the library has no such tokens.
+        case getToken = "get-token"
         /// Nothing: this app or device is not admitted.
         case none
     }
@@ -25,9 +33,14 @@ public struct GatewayRefusal: Hashable, Sendable {
     public let reason: String
     /// What the client is to do.
     public let next: Next
+    /// The names of the tokens of other issuers that the rule takes or asks for, as the gateway's
+    /// configuration has them under `proofs`; empty where the answer names none.
+    public let tokens: [String]
 
     /// A refusal.
-    public init(reason: String, next: Next) { (self.reason, self.next) = (reason, next) }
+    public init(reason: String, next: Next, tokens: [String] = []) {
+        (self.reason, self.next, self.tokens) = (reason, next, tokens)
+    }
 }
 
 /// Why one of the gateway's endpoints gave nothing.
@@ -36,29 +49,6 @@ enum CallFailure: Error, Hashable, Sendable {
     case refused(reason: String, GatewayRefusal.Next, retryAfter: Double?)
     /// The gateway was not reached, failed, or something else answered; it may say when to retry.
     case unreachable(retryAfter: Double?)
-}
-
-/// The content of an answer that the gateway makes itself (RFC 9457).
-struct ProblemDocument: Sendable {
-    let reason: String
-    let next: GatewayRefusal.Next?
-
-    private struct Stored: Decodable {
-        let reason: String
-        let next: String?
-    }
-
-    /// The most bytes of one that are read.
-    static let bytesMax = 16 << 10
-
-    init?(_ data: Data, _ response: HTTPURLResponse) {
-        let type = response.value(forHTTPHeaderField: "Content-Type") ?? ""
-        guard type.lowercased().hasPrefix("application/problem+json"),
-            let stored = try? JSONDecoder().decode(Stored.self, from: data)
-        else { return nil }
-        reason = stored.reason
-        next = stored.next.flatMap(GatewayRefusal.Next.init)
-    }
 }
 
 /// The `Retry-After` field: whole seconds, or a date (RFC 9110 §10.2.3). The gateway writes
