@@ -73,6 +73,8 @@ object Phone {
     @Volatile var authority = ""
     @Volatile var hasStrongBox = true
     @Volatile var isBroken = false
+    /** What the keystore throws instead of doing anything. */
+    @Volatile var fault: (() -> RuntimeException)? = null
     /** Whether it takes a second to fail. */
     @Volatile var isSlow = false
     /** What keys were made, by level. */
@@ -110,6 +112,7 @@ class SoftwareKeyPairGenerator : KeyPairGeneratorSpi() {
     override fun generateKeyPair(): KeyPair {
         if (spec.isStrongBox && !Phone.hasStrongBox) throw StrongBoxUnavailableException()
         if (Phone.isSlow) Thread.sleep(1000)
+        Phone.fault?.let { throw it() }
         if (Phone.isBroken) throw ProviderException("the keystore fails")
         val generator = KeyPairGenerator.getInstance("EC")
         generator.initialize(ECGenParameterSpec(spec.curve))
@@ -123,11 +126,16 @@ class SoftwareKeyPairGenerator : KeyPairGeneratorSpi() {
 class SoftwareKeyStore : KeyStoreSpi() {
     override fun engineLoad(stream: InputStream?, password: CharArray?) {}
     override fun engineGetKey(alias: String, password: CharArray?): Key? {
+        Phone.fault?.let { throw it() }
         if (alias in Phone.spoiled) throw UnrecoverableKeyException("invalid key blob")
         return Phone.entries[alias]?.key
     }
 
-    override fun engineGetCertificateChain(alias: String): Array<Certificate>? = Phone.entries[alias]?.chain
+    override fun engineGetCertificateChain(alias: String): Array<Certificate>? {
+        Phone.fault?.let { throw it() }
+        return Phone.entries[alias]?.chain
+    }
+
     override fun engineGetCertificate(alias: String): Certificate? = Phone.entries[alias]?.chain?.get(0)
     override fun engineDeleteEntry(alias: String) { Phone.entries.remove(alias) }
     override fun engineContainsAlias(alias: String) = Phone.entries.containsKey(alias)

@@ -6,6 +6,7 @@ import android.security.keystore.SoftwareKeystoreProvider
 import java.io.File
 import java.io.IOException
 import java.net.URL
+import java.security.ProviderException
 import java.security.Security
 import java.util.Collections
 import java.util.concurrent.Callable
@@ -56,10 +57,17 @@ private fun send(method: String, target: String, headers: Map<String, String>, b
     try {
         val answer = client!!.send(PortcullisRequest(method, target, headers, body.toByteArray(), signing))
         val proof = if (answer.isInSession) "in-session" else "proven"
-        "" + answer.status + " " + (answer.absence ?: proof) + (answer.tokenAbsence?.let { " token-" + it } ?: "")
+        "" + answer.status + " " + (answer.absence ?: proof) + (answer.tokenAbsence?.let { " token-" + it } ?: "") +
+            (if (answer.mayHaveRun) " may-have-run" else "")
     } catch (error: IOException) {
         "error " + error.message
     }
+
+private val faults = mapOf<String, () -> RuntimeException>(
+    "state" to { IllegalStateException("the keystore is not there") },
+    "null" to { NullPointerException() },
+    "provider" to { ProviderException("the keystore fails") }
+)
 
 private fun obey(words: List<String>): String {
     when (words[0]) {
@@ -78,10 +86,10 @@ private fun obey(words: List<String>): String {
             pause = { shift += it },
             log = { logged.add(it) }
         )
-        // `send METHOD TARGET BODY [NAME:VALUE]…`, `-` for no body.
+        // `send METHOD TARGET BODY [NAME:VALUE]…`, `-` for no body. A tilde in a value is a letter that is not ASCII.
         "send" -> return send(
             words[1], words[2],
-            words.drop(4).associate { it.substringBefore(':') to it.substringAfter(':') },
+            words.drop(4).associate { it.substringBefore(':') to it.substringAfter(':').replace('~', 'é') },
             if (words[3] == "-") "" else words[3]
         )
         // `crowd COUNT TARGET`: as many threads, a request each.
@@ -101,7 +109,10 @@ private fun obey(words: List<String>): String {
             return "" + asked.getAndSet(0)
         }
         "prepare" -> return "" + client!!.prepare()
-        "reset" -> client!!.reset()
+        "reset" -> return "" + client!!.reset()
+        "sign-out" -> client!!.signOut()
+        // `throw KIND`: what the keystore throws from now on; `nothing`.
+        "throw" -> Phone.fault = faults[words[1]]
         "phone" -> {
             Phone.authority = words[1]
             Phone.hasStrongBox = "no-strongbox" !in words

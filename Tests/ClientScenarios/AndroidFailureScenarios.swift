@@ -94,4 +94,92 @@ extension ClientScenarios.Android {
         try FileManager.default.removeItem(at: next)
         try expectEqual(stand.get(), "200 proven")
     }
+
+    @Test(arguments: ["counter-replayed", "challenge-spent", "session-replayed"])
+    func `a copied order is not signed again, unless it may run again`(reason: String) throws {
+        let stand = try Stand()
+        defer { stand.end() }
+        let copy = AndroidGateway.Refusal(reason: reason, next: "sign-again")
+        let isInSession = reason == "session-replayed"
+        stand.gateway.rule(.init(takesSessions: isInSession))
+        try stand.start()
+        try stand.app.tell(isInSession ? "plan session" : "plan")
+        let proof = isInSession ? "in-session" : "proven"
+        for (order, answer, sent) in [
+            ("send POST /v1/orders lamp", "401 \(proof) may-have-run", 1),
+            ("send POST /v1/orders lamp Idempotency-Key:8e03978e", "200 \(proof)", 2),
+            ("send POST /v1/orders lamp Idempotency-Key:", "401 \(proof) may-have-run", 1),
+            ("send PUT /v1/orders lamp", "200 \(proof)", 2),
+            ("send GET /v1/orders -", "200 \(proof)", 2),
+        ] {
+            stand.gateway.refuse("/v1/orders", copy)
+            try expectEqual(stand.app.tell(order), answer, "\(order)")
+            expectEqual(stand.gateway.requests("/v1/orders").count, sent, "\(order)")
+        }
+    }
+
+    @Test(arguments: ["state", "null", "provider"])
+    func `what a keystore throws never reaches the app`(kind: String) throws {
+        let stand = try Stand()
+        defer { stand.end() }
+        try stand.start()
+        try stand.app.tell("throw \(kind)")
+        try expectEqual(stand.get(), "401 held")
+        try stand.app.tell("throw nothing")
+        try stand.app.tell("later 10")
+        try expectEqual(stand.get(), "200 proven")
+        try stand.app.tell("throw \(kind)")
+        try expectEqual(stand.get(), "401 key-failed")
+        try stand.app.tell("throw nothing")
+        try expectEqual(stand.get(), "200 proven")
+        expectEqual(stand.gateway.requests("keys").count, 1)
+    }
+
+    @Test func `a reset keeps the last key of a day, and to sign out costs none`() throws {
+        let stand = try Stand()
+        defer { stand.end() }
+        try stand.start()
+        for isForgotten in ["true", "true", "false", "false"] {
+            try expectEqual(stand.get(), "200 proven")
+            try expectEqual(stand.app.tell("sign-out"), "ok")
+            try expectEqual(stand.get(), "200 proven")
+            try expectEqual(stand.app.tell("reset"), isForgotten)
+        }
+        try expectEqual(stand.get(), "200 proven")
+        expectEqual(stand.gateway.requests("keys").count, 3)
+        try stand.app.tell("later 90000")
+        try expectEqual(stand.app.tell("reset"), "true")
+        try expectEqual(stand.get(), "200 proven")
+    }
+
+    @Test func `a Retry-After of something before the gateway is kept`() throws {
+        let stand = try Stand()
+        defer { stand.end() }
+        let busy = AndroidGateway.Refusal(
+            status: 503,
+            reason: "cdn",
+            next: nil,
+            fields: "Retry-After: 60\r\n"
+        )
+        try stand.start()
+        stand.gateway.refuse("challenges", busy)
+        try expectEqual(stand.get(), "401 held")
+        try stand.app.tell("later 30")
+        try expectEqual(stand.get(), "401 held")
+        expectEqual(stand.gateway.requests("challenges").count, 1)
+        try stand.app.tell("later 35")
+        try expectEqual(stand.get(), "200 proven")
+    }
+
+    @Test func `a signed field has printable ASCII, or the request is not signed`() throws {
+        let stand = try Stand()
+        defer { stand.end() }
+        stand.gateway.rule(.init(headers: ["idempotency-key"]))
+        try stand.start()
+        let order = "send POST /v1/orders lamp Idempotency-Key:"
+        try expectEqual(stand.app.tell(order + "8e03978e"), "200 proven")
+        try expectEqual(stand.app.tell(order + "k~"), "401 request-unfit")
+        // Another field may have what it likes.
+        try expectEqual(stand.app.tell(order + "8e03978e"), "200 proven")
+    }
 }

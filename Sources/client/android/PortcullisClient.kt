@@ -34,7 +34,6 @@ import java.security.KeyStore
 import java.security.KeyStoreException
 import java.security.MessageDigest
 import java.security.PrivateKey
-import java.security.ProviderException
 import java.security.SecureRandom
 import java.security.Signature
 import java.security.interfaces.ECPublicKey
@@ -127,6 +126,15 @@ class PortcullisRequest(
     val signing: PortcullisSigning = PortcullisSigning()
 ) {
     internal val route: String get() = method + " " + target.substringBefore('?')
+
+    /** Whether it may run more than once (RFC 9110 §9.2.2), or the origin tells a second run apart. */
+    internal val isRepeatable: Boolean
+        get() = method in IDEMPOTENT
+            || headers.any { it.key.equals("Idempotency-Key", ignoreCase = true) && it.value.isNotEmpty() }
+
+    private companion object {
+        val IDEMPOTENT = setOf("GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE")
+    }
 }
 
 /** An answer of the gateway, or of the origin behind it. */
@@ -140,8 +148,17 @@ class PortcullisAnswer(
     /** Whether that was a session's signature. */
     val isInSession: Boolean = false,
     /** Why it carried no token although its rule asks for one: `unsupported`, `failed` or `late`. */
-    val tokenAbsence: String? = null
+    val tokenAbsence: String? = null,
+    /**
+     * Whether the origin may have run the request although it was refused: the proof came before, in a copy that
+     * something on the way has made, and the answer to that one is lost. Such a request is not sent again by itself,
+     * unless its method is idempotent or it has an `Idempotency-Key`.
+     */
+    val mayHaveRun: Boolean = false
 ) {
+    internal fun asMayHaveRun() =
+        PortcullisAnswer(status, headers, body, absence, isInSession, tokenAbsence, mayHaveRun = true)
+
     internal fun fields(name: String): List<String> =
         headers.entries.filter { it.key.equals(name, ignoreCase = true) }.flatMap { it.value }
 
@@ -154,7 +171,7 @@ interface PortcullisTransport {
     fun exchange(method: String, url: URL, headers: Map<String, String>, body: ByteArray): PortcullisAnswer
 }
 
-/** What makes keys and signs with them. */
+/** What makes keys and signs with them. What else it throws counts as a [GeneralSecurityException]. */
 interface PortcullisKeys {
     /** Makes a key on P-256 that signs SHA-256, attested over a challenge. */
     @Throws(GeneralSecurityException::class)
@@ -195,7 +212,7 @@ class PortcullisClient(
     usesSessions: Boolean = true,
     private val endpoints: String = "/.well-known/app-attest",
     private val limits: PortcullisLimits = PortcullisLimits(),
-    private val keys: PortcullisKeys = AndroidKeys(),
+    keys: PortcullisKeys = AndroidKeys(),
     private val transport: PortcullisTransport = URLTransport(limits),
     private val now: () -> Long = System::currentTimeMillis,
     private val pause: (Long) -> Unit = Thread::sleep,
@@ -203,6 +220,7 @@ class PortcullisClient(
     private val log: (String) -> Unit = {}
 ) {
     private val random = SecureRandom()
+    private val keys = CheckedKeys(keys)
     private val store = Store.of(record)
     private val challenges = Challenges(limits, now)
     private val tokens = Tokens(tokens, limits, log)
@@ -221,10 +239,28 @@ class PortcullisClient(
     /** Enrols the key, if there is none: for the start of the app. Returns whether there is one. */
     fun prepare(): Boolean = enrolled().key != null
 
-    /** Forgets the key, as after a change of [context]. The day's limit holds all the same. */
-    fun reset() {
-        store.change { forget(it) }
+    /**
+     * Forgets the key, as after a change of [context]. Where a day allows no other key, the last one stays, unless it is
+     * bound to a context: without it no request could be proven until the next day. Returns whether it was forgotten.
+     */
+    @Throws(IOException::class)
+    fun reset(): Boolean {
         sessions.reset()
+        var isForgotten = true
+        store.change {
+            it.forgetOld(now())
+            isForgotten = it.made.size < limits.keysPerDay || it.context != null
+            if (isForgotten) forget(it)
+        }
+        sessions.reset()
+        challenges.clear()
+        return isForgotten
+    }
+
+    /** Forgets what belongs to a user who signs out: the session and the challenges. The key is the phone's: it stays. */
+    fun signOut() {
+        sessions.reset()
+        challenges.clear()
     }
 
     /** Sends a request with the proof that its rule asks for. Throws where no answer came. */
@@ -244,6 +280,10 @@ class PortcullisClient(
             learn(request, answer, held)
             val refusal = Refusal.of(answer) ?: return answer
             log("refused " + refusal.reason + ", next " + refusal.next)
+            // Something between has sent it twice: to sign again would run it twice.
+            if (refusal.reason in SIGNS_OF_A_COPY && answer.absence == null && !request.isRepeatable) {
+                return answer.asMayHaveRun()
+            }
             if (attempt == limits.attempts) {
                 // The next request must not be refused for the same key or session.
                 if (refusal.next == "enrol" && !hasStartedOver) held.key?.let { lose(it.alias, refusal.reason) }
@@ -252,13 +292,15 @@ class PortcullisClient(
             }
             attempt += 1
             when {
-                // What is signed may be older than the rule: the 401 without a proof says it.
+                // What is signed may be older than the rule: the 403 says it, or that of an older gateway the 401
+                // without a proof.
                 refusal.reason == "signature-mismatch" -> {
                     if (hasStartedOver || held.key == null) return answer
                     hasStartedOver = true
-                    isBare = true
+                    isBare = signing(request) == signing
                 }
                 refusal.next == "sign-again" -> {
+                    if (answer.absence == "request-unfit") return answer
                     if (held.key == null && held.absence != "route-unknown" && enrolled().key == null) return answer
                     if (refusal.reason in SIGNS_OF_RESTART) challenges.keepNewest()
                     // The next number is enough after `session-replayed`; other routes go on after `session-refused`.
@@ -318,6 +360,7 @@ class PortcullisClient(
     /** Sends a request once, with the proof that can be had. */
     private fun exchange(request: PortcullisRequest, signing: PortcullisSigning, held: Held): PortcullisAnswer {
         val sent = plainFields(request)
+        if (!isSignable(request, signing)) return transfer(request, sent, "request-unfit")
         if (held.ticket != null) {
             try {
                 proveInSession(request, signing, held.ticket, sent)
@@ -478,9 +521,15 @@ class PortcullisClient(
                 .firstOrNull { it.key.equals(name, ignoreCase = true) }?.value
             lines.append(if (value == null) name else name + ": " + value.trim(' ', '\t')).append('\n')
         }
-        // The lines are Latin-1 as fields are; all else in them is ASCII.
-        return lines.toString().toByteArray(Charsets.ISO_8859_1)
+        // Signed fields are ASCII, as all else in the lines is.
+        return lines.toString().toByteArray(Charsets.US_ASCII)
     }
+
+    /** HTTP stacks differ in how they write what is not ASCII, or don't. */
+    private fun isSignable(request: PortcullisRequest, signing: PortcullisSigning): Boolean =
+        request.headers.none { (name, value) ->
+            signing.headers.any { it.equals(name, ignoreCase = true) } && value.any { it !in ' '..'~' && it != '\t' }
+        }
 
     /** `Host` as HTTP stacks write it: with the port where it is not the scheme's own. */
     private fun authority(): String =
@@ -711,7 +760,10 @@ class PortcullisClient(
 
     private class Call(val status: Int, val text: String, val refusal: Refusal?, val retryAfter: Long)
 
-    /** Calls one of the gateway's endpoints. `null` where no answer came, or not from the gateway. */
+    /**
+     * Calls one of the gateway's endpoints. `null` where no answer came. Of an answer that is not the gateway's only
+     * `Retry-After` is obeyed: its status counts as 0.
+     */
     private fun call(name: String, document: String, token: Tokens.Made? = null): Call? {
         val headers = linkedMapOf("Content-Type" to "application/json", "Accept" to "application/json")
         token?.text?.let { headers[TOKEN_FIELD] = it }
@@ -721,7 +773,7 @@ class PortcullisClient(
             return null
         }
         val refusal = Refusal.of(answer)
-        if (answer.status >= 300 && refusal == null) return null
+        if (answer.status >= 300 && refusal == null) return Call(0, "", null, retryAfter(answer) ?: 0)
         return Call(answer.status, String(answer.body, Charsets.UTF_8), refusal, retryAfter(answer) ?: 0)
     }
 
@@ -738,6 +790,7 @@ class PortcullisClient(
         const val TOKENS_SHOWN = 2
         /** After so many signatures in a row that failed another key is tried: three requests with three tries each. */
         const val UNSIGNED_MAX = 9
+        val SIGNS_OF_A_COPY = listOf("counter-replayed", "challenge-spent", "session-replayed")
         val SIGNS_OF_RESTART = listOf("challenge-unknown", "session-unknown")
         val ENDS_OF_SESSIONS = listOf("session-unknown", "session-expired", "session-mismatch")
         val THIS_MACHINE = Regex("(?:.*\\.)?localhost|\\[::1]|127(?:\\.[0-9]{1,3}){3}", RegexOption.IGNORE_CASE)
@@ -809,6 +862,9 @@ private class Challenges(private val limits: PortcullisLimits, private val now: 
             if (first.until > now()) return first.text
         }
     }
+
+    @Synchronized
+    fun clear() = kept.clear()
 
     /** The gateway has started again: it knows those that it has given since. */
     @Synchronized
@@ -1131,15 +1187,11 @@ class AndroidKeys(private val provider: String = "AndroidKeyStore") : Portcullis
         if (Build.VERSION.SDK_INT >= 28) {
             try {
                 return generate(alias, attestationChallenge, true)
-            } catch (error: ProviderException) {
+            } catch (error: RuntimeException) {
                 // StrongBoxUnavailableException, or a StrongBox that fails.
             }
         }
-        try {
-            generate(alias, attestationChallenge, false)
-        } catch (error: ProviderException) {
-            throw KeyStoreException(error)
-        }
+        generate(alias, attestationChallenge, false)
     }
 
     private fun generate(alias: String, attestationChallenge: ByteArray, isStrongBox: Boolean) {
@@ -1167,18 +1219,40 @@ class AndroidKeys(private val provider: String = "AndroidKeyStore") : Portcullis
 
     override fun sign(alias: String, message: ByteArray): ByteArray? {
         val key = store.getKey(alias, null) as? PrivateKey ?: return null
-        try {
-            return Signature.getInstance("SHA256withECDSA").run {
-                initSign(key)
-                update(message)
-                sign()
-            }
-        } catch (error: ProviderException) {
-            throw KeyStoreException(error)
+        return Signature.getInstance("SHA256withECDSA").run {
+            initSign(key)
+            update(message)
+            sign()
         }
     }
 
     override fun delete(alias: String) = store.deleteEntry(alias)
+}
+
+/**
+ * Keys whose failures are all [GeneralSecurityException]. Keystores of phones throw what they like as well:
+ * `IllegalStateException`, `NullPointerException` and `ProviderException` were seen. None of them ends the app.
+ */
+private class CheckedKeys(private val keys: PortcullisKeys) : PortcullisKeys {
+    private inline fun <T> checked(work: () -> T): T =
+        try {
+            work()
+        } catch (error: RuntimeException) {
+            throw KeyStoreException(error)
+        } catch (error: IOException) {
+            throw KeyStoreException(error)
+        }
+
+    override fun generate(alias: String, attestationChallenge: ByteArray) =
+        checked { keys.generate(alias, attestationChallenge) }
+
+    override fun chain(alias: String) = checked { keys.chain(alias) }
+
+    override fun point(alias: String) = checked { keys.point(alias) }
+
+    override fun sign(alias: String, message: ByteArray) = checked { keys.sign(alias, message) }
+
+    override fun delete(alias: String) = checked { keys.delete(alias) }
 }
 
 /** Sends by [HttpURLConnection], and follows no redirect. */
