@@ -35,8 +35,13 @@ import Testing
         #expect(try Self.text(".github/workflows/ci.yml").contains("- run: .ci/run\n"))
     }
 
+    @Test(arguments: [".ci/run", ".github/workflows/ci.yml", ".github/workflows/scheduled.yml"])
+    func `unstable tests are shown by what runs the tests`(_ path: String) throws {
+        #expect(try Self.text(path).contains(".build/unstable-tests\n"))
+    }
+
     /// What a script of bash prints that runs here.
-    private static func printed(by script: String) throws -> String {
+    static func printed(by script: String) throws -> String {
         let process = Process()
         process.executableURL = URL(filePath: "/bin/bash")
         process.arguments = ["-c", script]
