@@ -113,7 +113,10 @@ final class FaultyOrigin: @unchecked Sendable {
     ) throws -> Bool {
         try connection.wire.send(stage.bytes)
         switch ending {
-        case .reset: connection.wire.reset()
+        case .reset:
+            // It may overtake bytes that were not acknowledged.
+            try connection.wire.awaitTaken()
+            connection.wire.reset()
         case .end: break
         case .stall where stage == .afterEnd: return true
         case .stall: try connection.awaitEnd()
