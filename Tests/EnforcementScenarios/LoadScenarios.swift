@@ -39,6 +39,19 @@ extension Scenarios {
               match: { path: /v1/observed }
               mode: observe
               sign: [method, target]
+            - id: some
+              match: { path: /v1/some }
+              mode: enforce
+              sign: [method, target]
+              rollout: { percent: 5% }
+            - id: half
+              match: { path: /v1/half }
+              mode: enforce
+              rollout: { percent: 50% }
+            - id: addresses
+              match: { path: /v1/addresses }
+              mode: enforce
+              rollout: { percent: 5%, by: address }
             """
 
         /// Of 500 requests, 25 and more are of each kind.
@@ -162,18 +175,80 @@ extension Scenarios {
             #expect(stale.complained.contains("stale"), "\(stale)")
         }
 
-        @Test func `a gateway that only observes is found out`() throws {
+        /// Found as "REPLAYS 38 were ADMITTED" at a rule that is enforced for 5 %.
+        @Test func `where a rule observes, or is enforced for some keys, others' faults may pass`()
+            throws
+        {
             let scenario = try Scenario()
             defer { scenario.end() }
             let gateway = try start(scenario)
             try importKeys(scenario)
             let json = scenario.path("result.json")
+            for (path, unenforced, either) in [
+                ("/v1/some", true, true), ("/v1/half", true, true),
+                ("/v1/addresses", false, true), ("/v1/observed", true, false),
+            ] {
+                let result = try run(scenario, gateway, path, ["--json", json])
+                expectEqual(result.status, 0, "\(path): \(result)")
+                #expect(!result.printed.contains("ADMITTED"), "\(path): \(result)")
+                let found = try Self.object(json)
+                let (admitted, uncertain) = (
+                    found["admitted_unenforced"] as? Int, found["admitted_or_refused"] as? Int
+                )
+                expectEqual((admitted ?? 0) > 20, unenforced, "\(path): \(result)")
+                expectEqual((uncertain ?? 0) > 20, either, "\(path): \(result)")
+                expectEqual(found["admitted_replays"] as? Int, 0)
+            }
+            let half = try run(scenario, gateway, "/v1/half", count: 1_000)
+            #expect(half.complained.contains("rule half is enforced for 50% by key"), "\(half)")
+            #expect(half.printed.contains("the rollout of 50% by key leaves them out"), "\(half)")
+        }
+
+        private static func object(_ file: String) throws -> [String: Any] {
+            let text = try Data(contentsOf: URL(filePath: file))
+            return try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
+        }
+
+        @Test func `a gateway that enforces for more or fewer keys than its file is found out`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario)
+            try importKeys(scenario)
+            let file = scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            try scenario.write("other.yaml", text.replacing("percent: 50%", with: "percent: 1%"))
+            let other = ["--config", scenario.path("other.yaml")]
+            let more = try run(scenario, gateway, "/v1/half", other)
+            expectEqual(more.status, 1)
+            #expect(more.printed.contains("expected admitted, found 401"), "\(more)")
+            try scenario.write("other.yaml", text.replacing("percent: 50%", with: "percent: 99%"))
+            let fewer = try run(scenario, gateway, "/v1/half", other)
+            expectEqual(fewer.status, 1)
+            #expect(fewer.printed.contains("replays were ADMITTED"), "\(fewer)")
+            #expect(fewer.printed.contains("`portcullis rollout` shows it"), "\(fewer)")
+        }
+
+        @Test func `a gateway that only observes, and should not, is found out`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario)
+            try importKeys(scenario)
+            let file = scenario.path("portcullis.yaml")
+            let whole = try String(contentsOfFile: file, encoding: .utf8)
+            try scenario.write(
+                "other.yaml",
+                whole.replacing("mode: observe", with: "mode: enforce")
+            )
+            let json = scenario.path("result.json")
             let hgrm = scenario.path("result.hgrm")
-            let outputs = ["--json", json, "--hgrm", hgrm]
+            let outputs = [
+                "--json", json, "--hgrm", hgrm, "--config", scenario.path("other.yaml"),
+            ]
             let result = try run(scenario, gateway, "/v1/observed", outputs, count: 400)
             expectEqual(result.status, 1)
             #expect(result.printed.contains("replays were ADMITTED"))
-            #expect(result.complained.contains("rule observed observes"))
             let text = try Data(contentsOf: URL(filePath: json))
             let object = try JSONSerialization.jsonObject(with: text) as? [String: Any]
             #expect(object?["as_expected"] as? Bool == false)

@@ -123,9 +123,9 @@ import Tokens
         #expect(memory.any() == nil)
         for number in 0..<5_000 {
             var message = Message(head: [UInt8(number & 255), UInt8(number >> 8)])
-            memory.keep(&message)
+            memory.keep(&message, nil)
         }
-        let seen = Set((0..<20_000).compactMap { _ in memory.any()?.head })
+        let seen = Set((0..<20_000).compactMap { _ in memory.any()?.message.head })
         #expect(seen.count > 3_500)
         let oldest = 5_000 - 4_096
         let numbers = seen.map { head in Int(head[0]) + Int(head[1]) << 8 }

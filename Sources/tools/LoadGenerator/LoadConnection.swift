@@ -1,6 +1,7 @@
 import Encodings
 import EventLoops
 import HTTPWire
+import Rules
 
 /// A client's connection to the gateway: one request, then its answer.
 final class LoadConnection: Connection {
@@ -253,6 +254,8 @@ struct LoadRequest {
     var number: UInt64 = 0
     /// The device that is busy with it.
     var device: Int?
+    /// The place in the rollout of the key that has signed it; `nil` where that does not matter.
+    var bucket: Bucket?
     /// When the request was due, and when it was sent: nanoseconds of the monotonic clock.
     var due: UInt64 = 0
     var sentAt: UInt64 = 0

@@ -1,4 +1,6 @@
+import Cryptography
 import EventLoops
+import Glibc
 import Histogram
 import Services
 import Verification
@@ -108,19 +110,12 @@ extension LoadLoop: ConnectionOwner {
         underWay -= 1
         interval.answered += 1
         measurements.endedAt = max(measurements.endedAt, now)
-        let isAsExpected: Bool
-        if let refusal = expectation.refusal {
-            let answer = connection.answer
-            isAsExpected =
-                answer.status == LocalOutcome.refused(refusal).row.status
-                && answer.reason.map { answer.content[$0].elementsEqual(expectation.reason) }
-                    == true
-                || request.sending == .replayed && saysEnded(answer)
-        } else {
-            isAsExpected = isAdmitted
-        }
+        let finding = expectation.refusal == nil ? .admitted : finding(request, now)
+        let isAsExpected = isExpected(connection.answer, finding, expectation, request.sending)
+        if isAsExpected, expectation.refusal != nil { note(finding, request, isAdmitted) }
         if let device = request.device {
-            devices.end(device, isAdmitted: isAdmitted)
+            // A changed request that an observing rule admits uses no counter.
+            devices.end(device, isAdmitted: isAdmitted && request.sending.kind == .good)
             noteSession(of: device, request.sending, connection.answer, now)
         }
         if needsChallenge, !connection.answer.challenge.isEmpty {
@@ -139,9 +134,53 @@ extension LoadLoop: ConnectionOwner {
                 )
             }
         } else {
-            deviated(request, expectation, connection.answer)
+            let expected = finding == .admitted ? Expectation.admitted : expectation
+            deviated(request, expected, connection.answer)
         }
-        if isAdmitted, request.sending == .good, isReplaying { replays.keep(&connection.message) }
+        if isAdmitted, request.sending == .good, isReplaying {
+            replays.keep(&connection.message, request.bucket)
+        }
+    }
+
+    /// What has to happen to a request with a fault.
+    private func finding(_ request: LoadRequest, _ now: UInt64) -> EnforcementForecast.Finding {
+        let wall = Int64(time(nil))
+        let elapsed = Int64(clamping: (now - request.sentAt) / 1_000_000_000)
+        return forecast.finding(
+            request.sending,
+            request.bucket,
+            from: UnixTime(seconds: wall - elapsed),
+            to: UnixTime(seconds: wall)
+        )
+    }
+
+    private func isExpected(
+        _ answer: Answer,
+        _ finding: EnforcementForecast.Finding,
+        _ expectation: Expectation,
+        _ sending: Sending
+    ) -> Bool {
+        guard let refusal = expectation.refusal, finding != .admitted else {
+            return answer.isAdmission
+        }
+        if finding == .unknown, answer.isAdmission { return true }
+        let isReason = answer.reason.map {
+            answer.content[$0].elementsEqual(expectation.reason)
+        }
+        return answer.status == LocalOutcome.refused(refusal).row.status && isReason == true
+            || sending == .replayed && saysEnded(answer)
+    }
+
+    /// Counts what was admitted with a fault, or could have been.
+    private func note(
+        _ finding: EnforcementForecast.Finding,
+        _ request: LoadRequest,
+        _ isAdmitted: Bool
+    ) {
+        if finding == .unknown { measurements.uncertainCount += 1 }
+        guard isAdmitted else { return }
+        if finding == .admitted { measurements.unenforcedCount += 1 }
+        if request.sending.isReplay { measurements.unenforcedReplays += 1 }
     }
 
     private func deviated(_ request: LoadRequest, _ expectation: Expectation, _ answer: Answer) {

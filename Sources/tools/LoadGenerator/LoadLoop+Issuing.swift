@@ -80,7 +80,7 @@ extension LoadLoop {
                 return composeInstead(&request, &message, now)
             }
             request.sending = .replayed
-            message = earlier
+            (message, request.bucket) = earlier
             return true
         case .tampered: request.sending = tamperings[Int(place / 7 % UInt64(tamperings.count))]
         case .stale:
@@ -88,6 +88,7 @@ extension LoadLoop {
                 return composeInstead(&request, &message, now)
             }
             request.sending = sending
+            request.bucket = forecast.bucket(of: proof.keyID)
             template.write(proof, sending, content: 0, into: &message)
             return true
         case .unknown:
@@ -146,6 +147,7 @@ extension LoadLoop {
             sign(device, devices.begin(device), content, challenge, into: &proof)
         }
         request.device = device
+        if isReplaying { request.bucket = forecast.bucket(of: proof.keyID) }
         template.write(proof, request.sending, content: content, into: &message)
         return true
     }

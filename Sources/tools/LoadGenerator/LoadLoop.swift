@@ -62,6 +62,7 @@ final class LoadLoop {
     var measurements = Measurements()
     var interval = Interval()
     let expectations: [Expectation]
+    let forecast: EnforcementForecast
     /// The changes to a request that the gateway can detect.
     let tamperings: [Sending]
 
@@ -69,6 +70,8 @@ final class LoadLoop {
     struct Expectation {
         let refusal: Refusal?
         let reason: [UInt8]
+
+        static let admitted = Expectation(refusal: nil, reason: [])
 
         var text: String {
             refusal.map { "\(LocalOutcome.refused($0).row.status) \($0.rawValue)" } ?? "admitted"
@@ -105,6 +108,7 @@ final class LoadLoop {
         sessions = SessionStock(plan.template, deviceCount: count)
         openingSigner = Signer(plan.devices, plan.openingTemplate)
         stale = StaleSupply(usesChallenges: needsChallenge, staleCount)
+        forecast = EnforcementForecast(plan.rule, by: plan.options.proof)
         tamperings = plan.demand.tamperings(hasContent: template.hasContent)
         expectations = Sending.allCases.map { sending in
             let refusal = sending.expected(

@@ -190,10 +190,14 @@ package struct LoadPlan: Sendable {
             )
         }
         if rule.mode == .observe {
-            found.append("rule \(rule.id) observes: what should be refused will be admitted")
-        } else if rule.rollout.schedule != .fixed(.whole) {
             found.append(
-                "rule \(rule.id) is enforced for \(rule.rollout.text): others will be admitted"
+                "rule \(rule.id) observes: requests with a fault are expected to be admitted"
+            )
+        } else if EnforcementForecast(rule, by: options.proof).isPartial {
+            found.append(
+                "rule \(rule.id) is enforced for \(rule.rollout.text): requests with a fault of "
+                    + "other keys are expected to be admitted; what no key has signed may be "
+                    + "refused or admitted, since the gateway counts it by address"
             )
         }
         return found

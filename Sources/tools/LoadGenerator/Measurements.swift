@@ -16,7 +16,16 @@ struct Measurements: Sendable {
     var rows = [Row](repeating: Row(), count: Sending.allCases.count)
     var failures: [ExchangeFailure: UInt64] = [:]
     var samples: [Deviation] = []
+    /// Replays that were admitted although the rule enforces for their keys.
     var admittedReplays: UInt64 = 0
+    /// Requests with a fault that were admitted, as expected: the rule observes, or its rollout
+    /// leaves their keys out.
+    var unenforcedCount: UInt64 = 0
+    /// Requests with a fault that may be refused or admitted: the rollout counts them by an
+    /// address that only the gateway knows.
+    var uncertainCount: UInt64 = 0
+    /// Replays among both that were admitted.
+    var unenforcedReplays: UInt64 = 0
     /// How late a request was sent although all its parts were free: the delay of this program
     /// itself.
     var lag = Self.latencies()
@@ -73,6 +82,9 @@ struct Measurements: Sendable {
         failures.merge(other.failures, uniquingKeysWith: +)
         samples = Array((samples + other.samples).prefix(Self.samplesMax))
         admittedReplays += other.admittedReplays
+        unenforcedCount += other.unenforcedCount
+        uncertainCount += other.uncertainCount
+        unenforcedReplays += other.unenforcedReplays
         lag.add(other.lag)
         backlogMax += other.backlogMax
         replacedCount += other.replacedCount

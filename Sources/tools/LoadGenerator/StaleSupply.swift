@@ -1,3 +1,5 @@
+import Rules
+
 /// Proofs that are too old. They are made once and sent again and again, since a refused proof uses
 /// nothing up.
 struct StaleSupply {
@@ -62,7 +64,10 @@ struct StaleSupply {
 
 /// Requests that were admitted, to be sent again.
 struct ReplayMemory {
-    private var messages: [Message] = []
+    /// A request, and its key's place in the rollout.
+    typealias Admitted = (message: Message, bucket: Bucket?)
+
+    private var requests: [Admitted] = []
     private var place = 0
     private var turn: UInt64 = 0
 
@@ -70,21 +75,22 @@ struct ReplayMemory {
     private static let countMax = 4096
 
     /// Takes the memory of an admitted request, and gives other memory back for it.
-    mutating func keep(_ message: inout Message) {
-        guard messages.count == Self.countMax else {
-            messages.append(message)
+    mutating func keep(_ message: inout Message, _ bucket: Bucket?) {
+        guard requests.count == Self.countMax else {
+            requests.append((message, bucket))
             message = Message()
             return
         }
-        swap(&messages[place], &message)
+        swap(&requests[place].message, &message)
+        requests[place].bucket = bucket
         place = (place + 1) % Self.countMax
     }
 
     /// One of the requests, older and newer ones in turn; `nil` without one.
-    mutating func any() -> Message? {
-        guard !messages.isEmpty else { return nil }
+    mutating func any() -> Admitted? {
+        guard !requests.isEmpty else { return nil }
         turn += 1
-        return messages[Int(Scatter.word(turn) % UInt64(messages.count))]
+        return requests[Int(Scatter.word(turn) % UInt64(requests.count))]
     }
 }
 

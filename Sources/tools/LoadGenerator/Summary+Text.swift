@@ -142,8 +142,33 @@ extension Summary {
         if measurements.admittedReplays > 0 {
             let count = Figures.count(measurements.admittedReplays)
             lines.append(Self.line("REPLAYS", "\(count) replays were ADMITTED"))
+            let text = "unless an order or a guard lets them pass: `portcullis rollout` shows it"
+            lines.append(Self.line("", text))
         }
+        lines += unenforced
         lines.append(Self.line("verdict", verdictText))
+        return lines
+    }
+
+    /// What the rule does not refuse, or may not.
+    private var unenforced: [String] {
+        var lines: [String] = []
+        if measurements.unenforcedCount > 0 {
+            let count = Figures.count(measurements.unenforcedCount)
+            let why =
+                plan.rule.mode == .observe
+                ? "the rule observes" : "the rollout of \(plan.rule.rollout.text) leaves them out"
+            lines.append(
+                Self.line("unenforced", "\(count) with a fault were admitted as expected: \(why)")
+            )
+        }
+        if measurements.uncertainCount > 0 {
+            let count = Figures.count(measurements.uncertainCount)
+            let text =
+                "\(count) with a fault may be refused or admitted: the rollout counts them by an "
+                + "address that only the gateway knows, or they were sent while its share grew"
+            lines.append(Self.line("either", text))
+        }
         return lines
     }
 
@@ -152,8 +177,14 @@ extension Summary {
         guard !isAsExpected else {
             let replays = Sending.allCases.filter(\.isReplay)
                 .reduce(0) { $0 + measurements.rows[$1.rawValue].sent }
-            let none = replays > 0 ? "; none of \(Figures.count(replays)) replays was admitted" : ""
-            return "all \(sent) as expected\(none)"
+            guard replays > 0 else { return "all \(sent) as expected" }
+            let admitted = measurements.unenforcedReplays
+            let text =
+                admitted == 0
+                ? "none of \(Figures.count(replays)) replays was admitted"
+                : "\(Figures.count(admitted)) of \(Figures.count(replays)) replays were admitted, "
+                    + "none where the rule is known to be enforced"
+            return "all \(sent) as expected; \(text)"
         }
         return "\(Figures.count(deviationCount)) of \(sent) otherwise than expected, "
             + "\(Figures.count(unanswered)) without an answer"

@@ -167,6 +167,8 @@ extension Summary {
             Member("answered_as_expected", Self.number(measurements.asExpected)),
             Member("deviations", Self.number(deviationCount)),
             Member("admitted_replays", Self.number(measurements.admittedReplays)),
+            Member("admitted_unenforced", Self.number(measurements.unenforcedCount)),
+            Member("admitted_or_refused", Self.number(measurements.uncertainCount)),
             Member("failures", failures),
             Member("throughput_milli_per_second", .number(Int64(throughput * 1000))),
             Member("backlog_max", Self.number(measurements.backlogMax)),
