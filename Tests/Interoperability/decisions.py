@@ -23,9 +23,11 @@ import h2.config
 import h2.connection
 import h2.exceptions
 
+import issuer
 import judge
 from attacks.attack import NotApplicable
 from attacks.bodies import variant
+from attacks.cookies import LINES, PLAIN, field, fields as cookies
 from attacks.fields import MARKS
 from attacks.genuine import FORM, expect_success, order, post
 from attacks.spelling import METHODS, PATHS, SCRIPTS, script, unsigned
@@ -71,6 +73,8 @@ RULES = f"""\
   - {{ id: files, match: {{ path: /files/** }}, origin: interop, mode: observe,
       sign: [method, target, challenge], allow_encoded: [slash] }}
   - {{ id: hosted, match: {{ path: /hosted }}, mode: deny }}
+  - {{ id: page, match: {{ method: [POST], path: /told }}, origin: interop, mode: enforce,
+      accept: [page] }}
   - {{ id: others, match: {{ path: "/**" }}, origin: interop, mode: observe,
       sign: [method, target, challenge] }}
 """
@@ -325,6 +329,17 @@ def called(stand, token):
                 client.answer(method)
 
 
+def shown(lines, genuine=False):
+    """A token in a cookie; an application must read the one that was verified."""
+    def run(stand, token):
+        target, good = f"/told?t={token}", issuer.token()
+        stand.promise(token, "POST", target, b"", [(field("session"), good)])
+        answer = stand.ask("POST", target, cookies(good, lines))
+        return expect_success(answer) if genuine else None
+
+    return run
+
+
 def override(name):
     def run(stand, token):
         stand.ask("GET", f"/open?t={token}", [(name, "host=forged")])
@@ -467,6 +482,10 @@ def rows(has_content):
     yield "a,b is signed, two lines come", rewritten("a,b", "a", "b")
     for name in OVERRIDES:
         yield name, override(name)
+    for lines in PLAIN:
+        yield f"Cookie: {lines!r}", shown(lines, genuine=True)
+    for lines in LINES:
+        yield f"Cookie: {lines!r}", shown(lines)
     for method, path in [*METHODS, *PATHS]:
         yield f"{method} {path!r}", unsigned(method, path)
     for path in SCRIPTS:

@@ -171,19 +171,20 @@ extension UInt8 {
     /// Space and tab.
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
 
-    /// tchar (RFC 9110 §5.6.2).
+    /// tchar (RFC 9110 §5.6.2), but for the mark that Envoy puts in its question for each byte that
+    /// is not UTF-8.
     fileprivate var isTokenByte: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"):
             true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(self)
+        default: "#$%&'*+-.^_`|~".utf8.contains(self)
         }
     }
 
-    /// Whether some server drops it around a name: blanks, controls, quotes, and what may be a part
-    /// of Unicode's white space.
-    fileprivate var isDropped: Bool { self <= 0x20 || self >= 0x7F || self == UInt8(ascii: "\"") }
+    /// Whether some server drops it around a name: blanks, controls, quotes, what may be a part of
+    /// Unicode's white space, and Envoy's mark for that.
+    fileprivate var isDropped: Bool { self <= UInt8(ascii: "\"") || self >= 0x7F }
 
     /// In lower case, and as PHP has it in names.
     fileprivate var folded: UInt8 {

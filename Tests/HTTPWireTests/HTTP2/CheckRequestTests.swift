@@ -48,9 +48,9 @@ import Testing
             host: a.example\r
             x-a: 1\r
             upgrade: websocket\r
+            cookie: a=b\r
             x-envoy-auth-partial-body: false\r
             content-length: 2\r
-            cookie: a=b\r
             \r\n
             """
         )
@@ -58,6 +58,13 @@ import Testing
         #expect(head.isWhole)
         expectEqual(Array(bytes[request.content]), Array("hi".utf8))
         expectEqual(source, IPAddress("192.0.2.7"))
+    }
+
+    /// The application gets both, and may read another cookie than one that has both.
+    @Test func `two Cookie lines stay two`() throws {
+        let message = CheckMessage("GET", "/", [("cookie", "a=b"), ("cookie", "c=d")])
+        let head = Self.text(try head(message))
+        expectEqual(head?.contains("cookie: a=b\r\ncookie: c=d\r\n"), true, "\(head ?? "")")
     }
 
     @Test func `repeated lines stay where they are exact, and a map has each name once`() throws {

@@ -184,6 +184,8 @@ extension CheckRequest {
         var written = CheckedHead(isWhole: text.isEmpty)
         let length = Array(String(content.count).utf8)
         var builder = RequestHeadBuilder(nonce: 0)
+        // Envoy has joined those of HTTP/2, and forwards what is left of HTTP/1.1 as it is.
+        builder.joinsCookies = false
         builder.begin()
         for (name, value) in [
             (":method", method), (":scheme", scheme), (":path", path), (":authority", host),

@@ -29,6 +29,8 @@ package struct RequestHeadBuilder {
     private var path: [UInt8] = []
     private var authority: [UInt8] = []
     private var cookie: [UInt8] = []
+    /// Whether the fields are those of an HTTP/2 request, whose client may divide one Cookie.
+    var joinsCookies = true
     private var protocolName: [UInt8] = []
     /// The request asks for WebSocket by extended CONNECT (RFC 8441 §4).
     package private(set) var asksTunnel = false
@@ -159,7 +161,7 @@ package struct RequestHeadBuilder {
             // RFC 9113 §8.3.1: both are one statement.
             if !Self.isSame(value, authority) { note(.hostDiffers) }
             return
-        case 6 where Self.equal(name, "cookie"):
+        case 6 where joinsCookies && Self.equal(name, "cookie"):
             if !cookie.isEmpty { cookie += [UInt8(ascii: ";"), 0x20] }
             return cookie.append(contentsOf: value)
         case 14 where Self.equal(name, "content-length"): saysLength = true
