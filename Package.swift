@@ -437,7 +437,8 @@ let package = Package(
         .scenarios(
             "HTTPScenarios",
             uses: policy + commands + wires
-                + ["LoopbackKit", "Proxy", "Services", "Telemetry", "TestSupport", "Verification"],
+                + ["LoopbackKit", "Proxy", "Services", "Telemetry", "TestSupport", "Verification"]
+                + [logging],
             data: ["Cases"]
         ),
         .scenarios(

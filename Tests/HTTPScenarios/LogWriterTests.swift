@@ -1,6 +1,8 @@
+import ConfigurationReading
 import Expectations
 import Foundation
 import Glibc
+import Logging
 import Synchronization
 import Testing
 
@@ -46,6 +48,47 @@ extension Scenarios {
             expectEqual(read, expected)
             writer.drain(until: .now() + .seconds(60))
             expectEqual(notices.all.withLock { $0 }, [.began, .ended(lines: losses.count)])
+        }
+
+        /// journald reads each line alone, and gives one without a prefix the priority `info`.
+        @Test func `each line of a message to the journal has the message's priority`() throws {
+            let pipe = Pipe()
+            let output = pipe.fileHandleForWriting.fileDescriptor
+            let writer = LogWriter(descriptor: output, pendingMax: 1 << 20, losses: LogLosses())
+            let log = MessageStream(writer: writer).journalLogger(.trace)
+            log.error("what failed\n  what to do next")
+            log.warning("one")
+            for level in [Logger.Level.critical, .notice, .info, .debug, .trace] {
+                log.log(level: level, "two\nthree")
+            }
+            writer.drain(until: .now() + .seconds(60))
+            try pipe.fileHandleForWriting.close()
+            let text = String(
+                decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(),
+                as: UTF8.self
+            )
+            let lines = text.split(separator: "\n").map(String.init)
+            let priorities = lines.map { $0.prefix(3) }.joined()
+            expectEqual(priorities, "<3><3><4><2><2><5><5><5><5><7><7><7><7>")
+            expectEqual(lines[1], "<3>  what to do next")
+            #expect(lines[0].contains(" error portcullis: "), "\(lines[0])")
+        }
+
+        @Test func `a descriptor is the journal where device and inode are those that are named`()
+            throws
+        {
+            let pipe = Pipe()
+            let output = pipe.fileHandleForWriting.fileDescriptor
+            var facts = stat()
+            expectEqual(fstat(output, &facts), 0)
+            #expect(Journal.owns(output, "\(facts.st_dev):\(facts.st_ino)"))
+            for name in [
+                nil, "", ":", "\(facts.st_dev)", "\(facts.st_dev):\(facts.st_ino &+ 1)",
+                "\(facts.st_dev &+ 1):\(facts.st_ino)", "\(facts.st_dev):\(facts.st_ino)0",
+            ] {
+                #expect(!Journal.owns(output, name), "\(name ?? "none")")
+            }
+            #expect(!Journal.owns(-1, "0:0"))
         }
 
         @Test func `lines that a loop has dropped count with those of the writer`() {

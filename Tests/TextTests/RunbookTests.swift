@@ -55,4 +55,20 @@ import Testing
             #expect(text.contains("apt install"), "\(page)")
         }
     }
+
+    /// Lines of the access log are in the same journal.
+    @Test func `a page that reads the journal says how urgent`() throws {
+        var count = 0
+        for page in Repository.pages(of: "deploy") {
+            for line in try Document(page).lines where line.contains("journalctl -u portcullis") {
+                count += 1
+                #expect(line.contains(" -p "), "\(page): \(line)")
+            }
+        }
+        #expect(count > 12)
+        let file = Repository.folder.appending(path: "deploy/portcullis.service")
+        let unit = try String(contentsOf: file, encoding: .utf8)
+        let service = try #require(unit.components(separatedBy: "\n[Service]\n").last)
+        #expect(service.contains("\nLogRateLimitIntervalSec=0\n"))
+    }
 }

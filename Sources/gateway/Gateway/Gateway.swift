@@ -10,6 +10,7 @@ import ConfigurationReading
 //   Resolver                 names to addresses, within a bounded time
 //   LogOutputs, LogWriter    lines on their way to files, standard output and standard error
 //   SyslogLink               the same, to a syslog daemon
+//   Journal                  whether standard output and standard error are systemd's journal
 //   StandardStreams          descriptors 0 to 2, safe to use
 //   Supervisor               tells systemd how the gateway stands; feeds its watchdog
 //   InheritedSockets         listening sockets that the process was started with

@@ -128,7 +128,7 @@ package final class GatewayServer: @unchecked Sendable {
     ) throws(GatewayError) {
         Self.prepareProcess(surroundings)
         self.outputs = outputs
-        let log = MessageStream(writer: outputs.messages).logger(configuration.log.level)
+        let log = outputs.logger(configuration.log.level)
         let startedAt = Int64(time(nil))
         let count = Self.count(configuration.loops)
         try DescriptorLimit.raise(loops: count, listeners: configuration.listeners.count)

@@ -16,6 +16,8 @@ struct LogOutputs: Sendable {
     let messages: LogWriter
     /// One for the process: a second writer would break the lines of the first.
     private let standardOutput: LogWriter
+    /// Whether messages go to the journal.
+    private let isJournal = Journal.owns(2)
 
     init() {
         messages = LogWriter(
@@ -26,8 +28,15 @@ struct LogOutputs: Sendable {
         standardOutput = LogWriter(
             descriptor: 1,
             pendingMax: LogWriter.accessPendingMax,
-            losses: accessLosses
+            losses: accessLosses,
+            priority: Journal.owns(1) ? .info : nil
         )
+    }
+
+    /// The logger of the gateway's own messages.
+    func logger(_ level: LogSettings.Level) -> Logger {
+        let stream = MessageStream(writer: messages)
+        return isJournal ? stream.journalLogger(level) : stream.logger(level)
     }
 
     /// The writer of the access log. A file is opened again, so that a renamed one is released.
@@ -155,12 +164,24 @@ struct LossReport {
 /// The gateway's own messages on their way to standard error. Code that logs never waits.
 struct MessageStream: TextOutputStream, Sendable {
     let writer: LogWriter
+    /// In the journal, the priority of the lines; elsewhere `nil`.
+    var priority: LogPriority?
 
-    func write(_ text: String) { writer.write(Array(text.utf8)) }
+    func write(_ text: String) {
+        let lines = Array(text.utf8)
+        writer.write(priority?.mark(lines) ?? lines)
+    }
 
     /// A logger whose lines are those of swift-log's own handler.
     func logger(_ level: LogSettings.Level) -> Logger {
         var logger = Logger(label: "portcullis") { StreamLogHandler(label: $0, stream: self) }
+        logger.logLevel = Logger.Level(level)
+        return logger
+    }
+
+    /// The same for the journal: each line with its priority.
+    func journalLogger(_ level: LogSettings.Level) -> Logger {
+        var logger = Logger(label: "portcullis") { JournalLog(label: $0, writer: writer) }
         logger.logLevel = Logger.Level(level)
         return logger
     }

@@ -25,16 +25,24 @@ package final class LogWriter: Sendable {
     private let isOwned: Bool
     private let pendingMax: Int
     private let losses: LogLosses
+    /// In the journal, the priority of all lines; elsewhere `nil`.
+    private let priority: LogPriority?
     private let queue = DispatchQueue(label: "portcullis.log")
     private let pending = Atomic<Int>(0)
     /// The file ends in the middle of a line. Used only on `queue`.
     private let isTorn = Atomic(false)
 
     /// Writes to standard output or standard error.
-    init(descriptor: Int32, pendingMax: Int, losses: LogLosses) {
+    init(
+        descriptor: Int32,
+        pendingMax: Int,
+        losses: LogLosses,
+        priority: LogPriority? = nil
+    ) {
         self.descriptor = descriptor
         self.pendingMax = pendingMax
         self.losses = losses
+        self.priority = priority
         isOwned = false
         syslog = nil
     }
@@ -44,6 +52,7 @@ package final class LogWriter: Sendable {
         descriptor = -1
         pendingMax = Self.accessPendingMax
         self.losses = losses
+        priority = nil
         isOwned = false
         self.syslog = syslog
     }
@@ -53,6 +62,7 @@ package final class LogWriter: Sendable {
         descriptor = Self.open(file)
         pendingMax = Self.accessPendingMax
         self.losses = losses
+        priority = nil
         isOwned = true
         syslog = nil
         guard descriptor >= 0 else { throw Self.failure(file) }
@@ -123,6 +133,7 @@ package final class LogWriter: Sendable {
             guard write(all: [Self.lineFeed]) == 1 else { return drop(lines[...]) }
             isTorn.store(false, ordering: .relaxed)
         }
+        let lines = priority?.mark(lines) ?? lines
         let written = write(all: lines)
         guard written < lines.count else { return losses.wrote() }
         isTorn.store(written > 0 && lines[written - 1] != Self.lineFeed, ordering: .relaxed)

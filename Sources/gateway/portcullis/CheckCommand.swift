@@ -26,7 +26,9 @@ struct CheckCommand: ParsableCommand {
     func run() throws {
         let age: StoreAge.Demand = acceptOlderStore ? .any : .newest
         let check = Check(Preparation.load(file, age: age, asksDatabase: true), file: file)
-        StandardOutput.write(check.text)
+        // A unit checks before each start: its journal shows what is wrong by priority.
+        let usual: LogPriority = check.exitStatus == 0 ? .notice : .error
+        StandardOutput.write(Journal.text(check.text, as: usual, on: 1))
         if check.exitStatus != 0 { throw ExitCode(check.exitStatus) }
     }
 }

@@ -54,8 +54,11 @@ enum StandardError {
 
     /// Writes a text and ends the line. Drops the rest when no byte is read for this number of
     /// milliseconds; -1 waits without a limit, as usual for commands that people run.
+    ///
+    /// In the journal, lines are errors or warnings.
     static func write(_ text: String, patienceMillis: Int32 = -1) {
-        let bytes = TerminalText(text.hasSuffix("\n") ? text : text + "\n").bytes
+        let ended = text.hasSuffix("\n") ? text : text + "\n"
+        let bytes = TerminalText(Journal.text(ended, as: .error, on: 2)).bytes
         var written = 0
         while written < bytes.count {
             var room = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
