@@ -75,7 +75,11 @@ import Verification
 
     @Test func `each topic of help is the name of one page`() {
         let pages = ["deploy", "rules", "Sources/client"].flatMap(Repository.pages)
-        let topics = pages.compactMap { $0.split(separator: "/").last }.filter { $0 != "README.md" }
+        let topics = pages.compactMap { page in
+            let parts = page.split(separator: "/")
+            // The first page of a folder has the folder's name.
+            return parts.last == "README.md" ? parts.dropLast().last : parts.last
+        }
         #expect(topics.count > 60)
         expectEqual(Set(topics.map { $0.lowercased() }).count, topics.count)
     }
@@ -87,17 +91,72 @@ import Verification
         let file = Repository.folder.appending(path: "deploy/docs/runbook/turn-it-off.md")
         expectEqual(page.status, 0)
         try expectEqual(page.printed, String(contentsOf: file, encoding: .utf8))
-        let absent = try ChildProcess.run(program, ["help", "counter-replay"], input: "")
+        let absent = try ChildProcess.run(program, ["help", "counter-replaid"], input: "")
         expectEqual(absent.status, 2)
-        #expect(
-            absent.complained.contains("no page counter-replay; did you mean counter-replayed?")
-        )
+        #expect(absent.complained.contains("no page counter-replaid, and none has the word"))
+        #expect(absent.complained.contains("; did you mean counter-replayed?"), "\(absent)")
         let command = try ChildProcess.run(program, ["help", "serve"], input: "")
         #expect(command.printed.contains("USAGE: portcullis serve"))
         // Where both have the name, the page has its ending.
         let named = try ChildProcess.run(program, ["help", "store.md"], input: "")
         #expect(named.status == 0 && named.printed.hasPrefix("# Where are the keys"), "\(named)")
         #expect(absent.complained.contains(" store.md "), "\(absent)")
+    }
+
+    private static func help(_ words: String...) throws -> String {
+        let program = Repository.programs.appending(path: "portcullis").path
+        let outcome = try ChildProcess.run(program, ["help"] + words, input: "")
+        expectEqual(outcome.status, 0, "\(words): \(outcome)")
+        return outcome.printed
+    }
+
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `help lists the pages about a word`() throws {
+        for (word, pages) in [
+            ("disk", ["PortcullisStoreFailing", "faults"]),
+            ("rotate", ["database-password", "access-log"]), ("429", ["too-many-requests"]),
+            ("certificate", ["PortcullisCertificateExpires", "certificates"]),
+        ] {
+            let lines = try Self.help(word).split(separator: "\n")
+            for page in pages {
+                #expect(lines.contains { $0.hasPrefix("  \(page)  ") }, "\(word): \(lines)")
+            }
+        }
+        #expect(try Self.help("runbook").hasPrefix("# Runbook\n"))
+        // The only name that has all words.
+        #expect(try Self.help("latency").hasPrefix("# Latency went up\n"))
+        #expect(try Self.help("password", "data").hasPrefix("# Rotate the database's password\n"))
+        #expect(try Self.help("counter-replay").hasPrefix("# Everyone gets `counter-replayed`\n"))
+    }
+
+    /// A command or a page is meant where a word is its name.
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `each heading of the runbook is found by each of its words`() throws {
+        let folder = "deploy/docs/runbook/"
+        var headings: [String: [(page: String, heading: String)]] = [:]
+        for page in Repository.pages(of: "deploy") where page.hasPrefix(folder) {
+            for line in try Document(page).prose where line.hasPrefix("#") {
+                let words = line.lowercased().split { !$0.isLetter && !$0.isNumber }
+                for word in words where word.count > 3 {
+                    headings[String(word), default: []].append((page, line))
+                }
+            }
+        }
+        let program = Repository.programs.appending(path: "portcullis").path
+        let usage = try ChildProcess.run(program, ["--help"], input: "").printed
+        let commands = Set(usage.matches(of: #/(?m)^  ([a-z]+)  /#).map { String($0.1) })
+        #expect(headings.count > 80 && commands.count > 15)
+        let folders = ["deploy", "rules", "Sources/client"].flatMap(Repository.pages)
+        let names = Set(folders.compactMap { $0.split(separator: "/").last?.dropLast(3) })
+        for (word, found) in headings where !commands.contains(word) && !names.contains(word[...]) {
+            let printed = try Self.help(word)
+            for (page, heading) in found {
+                let name = page.dropFirst(folder.count).dropLast(".md".count)
+                let topic = name == "README" ? "runbook" : String(name)
+                let isListed = printed.contains("\n  \(topic)  ")
+                #expect(isListed || printed.contains(heading + "\n"), "\(word): \(printed)")
+            }
+        }
     }
 
     @Test func `what points to a page of the runbook names one`() throws {

@@ -18,8 +18,9 @@ struct Portcullis: ParsableCommand {
         abstract: "A reverse proxy that lets only genuine copies of an app reach an API.",
         discussion: """
             `portcullis help TOPIC` prints a page of the texts, such as turn-it-off, \
-            counter-replayed or the name of an alert. Where a command has the name, .md follows \
-            it: store.md.
+            counter-replayed or the name of an alert, and `portcullis help WORD` lists the pages \
+            about a word, such as disk or latency. Where a command has the name of a page, .md \
+            follows it: store.md.
             """,
         version: GatewayServer.version,
         subcommands: [
@@ -52,82 +53,19 @@ struct Portcullis: ParsableCommand {
             Glibc.exit(isAsked ? 0 : 2)
         }
     }
-    /// Ends with the page of `help TOPIC`. The parser handles `help` with the name of a command.
+
+    /// Ends with the page of `help TOPIC`, or with the pages that have a word. The parser handles
+    /// `help` with the name of a command.
     private static func printPage(_ words: ArraySlice<String>) {
-        guard words.count == 2, words.first == "help", let topic = words.last,
-            !configuration.subcommands.contains(where: { $0.configuration.commandName == topic })
+        let topic = Array(words.dropFirst())
+        guard words.first == "help", let first = topic.first, !first.hasPrefix("-"),
+            !configuration.subcommands.contains(where: { $0.configuration.commandName == first })
         else { return }
         let link = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         let pages = HelpPages(besides: URL(filePath: link ?? CommandLine.arguments[0]))
         if let text = pages.text(topic) { Glibc.exit(StandardOutput.write(text) ? 0 : 1) }
-        StandardError.write(pages.absence(of: topic))
+        StandardError.write(pages.absence(of: topic.joined(separator: " ")))
         Glibc.exit(2)
-    }
-}
-
-/// The pages that `portcullis help TOPIC` prints.
-///
-/// They are files beside the program, not part of it: a corrected text needs no build, and the
-/// binary stays small. A topic is the name of a page, with or without its ending.
-struct HelpPages {
-    /// The names of commands: `help` with one of them is about the command.
-    private static let commands = Set(
-        Portcullis.configuration.subcommands.compactMap { $0.configuration.commandName }
-    )
-
-    /// The pages by topic.
-    private let files: [String: URL]
-
-    /// - program: the path of this program.
-    ///
-    /// The pages are in `share/portcullis/help` of the program's installation folder, or in the
-    /// repository in which it was built.
-    init(besides program: URL) {
-        let installed = program.appending(path: "../../share/portcullis/help").standardized
-        var files = Self.files(below: installed)
-        var folder = program.deletingLastPathComponent()
-        while files.isEmpty, folder.path != "/" {
-            files = ["deploy/docs", "rules/docs", "Sources/client/docs"].reduce(
-                into: [:]
-            ) { files, name in
-                files.merge(Self.files(below: folder.appending(path: name))) { first, _ in first }
-            }
-            folder.deleteLastPathComponent()
-        }
-        self.files = files
-    }
-
-    private static func files(below folder: URL) -> [String: URL] {
-        let names = FileManager.default.enumerator(atPath: folder.path)
-        return (names?.compactMap { $0 as? String } ?? [])
-            .filter { $0.hasSuffix(".md") && !$0.hasSuffix("README.md") }
-            .reduce(into: [:]) { files, name in
-                let file = folder.appending(path: name)
-                files[file.deletingPathExtension().lastPathComponent] = file
-            }
-    }
-
-    /// The text of a page; `nil` without a page of this topic.
-    func text(_ topic: String) -> String? {
-        let name = topic.lowercased()
-        let page = name.hasSuffix(".md") ? String(name.dropLast(3)) : name
-        return files.first { $0.key.lowercased() == page }
-            .flatMap { try? String(contentsOf: $0.value, encoding: .utf8) }
-    }
-
-    /// The message for a topic without a page.
-    func absence(of topic: String) -> String {
-        guard !files.isEmpty else {
-            return "portcullis: no pages are installed beside this program; "
-                + "next: read them in the repository, or install the package"
-        }
-        let topics = files.keys.sorted().map { Self.commands.contains($0) ? "\($0).md" : $0 }
-        let meant = Suggestion.closest(to: topic, among: topics)
-        let near = topics.filter { $0.lowercased().contains(topic.lowercased()) }
-        let found = meant.map { [$0] } ?? near
-        let hint = found.isEmpty ? "" : "; did you mean \(found.joined(separator: ", "))?"
-        return "portcullis: there is no page \(topic)\(hint)\ntopics: "
-            + topics.joined(separator: " ")
     }
 }
 
