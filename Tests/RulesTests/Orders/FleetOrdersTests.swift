@@ -41,7 +41,14 @@ import Testing
         return orders
     }
 
-    private func change(_ version: Int64, _ rule: String?) -> FleetOrders.Change {
+    /// - later: seconds after ``note``.
+    private func change(
+        _ version: Int64,
+        _ rule: String?,
+        later: Int64 = 1
+    ) throws -> FleetOrders.Change {
+        let at = UnixTime(seconds: note.at.seconds + later)
+        let note = try #require(RolloutNote(at: at, by: "uid 1000", why: ""))
         let change = RolloutOrders.Change(rule: rule, from: "a", to: "b", note: note)
         return FleetOrders.Change(version: version, change, gateway: "g1")
     }
@@ -51,10 +58,10 @@ import Testing
         try expectEqual(orders.pend(.observeAll, note, rules)?.to, "observe")
         expectEqual(modes(orders), ["observe", "observe"])
         let next = try agreed(.order(.share(.whole), rule: "orders"))
-        expectEqual(orders.take(version: 5, next, [change(5, "orders")]), [])
+        try expectEqual(orders.take(version: 5, next, [change(5, "orders")]), [])
         expectEqual(modes(orders), ["observe", "observe"])
         expectEqual(orders.pending.count, 1)
-        expectEqual(orders.take(version: 7, next, [change(6, nil), change(7, nil)]).count, 1)
+        try expectEqual(orders.take(version: 7, next, [change(6, nil), change(7, nil)]).count, 1)
         expectEqual(modes(orders), ["enforce", "enforce"])
     }
 
@@ -75,14 +82,32 @@ import Testing
         expectEqual(modes(orders), ["enforce", "observe"])
     }
 
+    @Test(arguments: [nil, "orders"], [-1, 0, 1] as [Int64])
+    func `a brake that was taken alone is undone by no older order`(
+        rule: String?,
+        later: Int64
+    ) throws {
+        var orders = FleetOrders(version: 4)
+        let brake: RolloutRequest = rule.map { .order(.observe, rule: $0) } ?? .observeAll
+        #expect(try orders.pend(brake, note, rules) != nil)
+        // The fleet had it before this gateway was given the brake, or in the same second.
+        let next = try agreed(.order(.share(.whole), rule: "orders"))
+        let ended = try orders.take(version: 5, next, [change(5, rule, later: later)])
+        expectEqual(ended.count, later > 0 ? 1 : 0)
+        expectEqual(modes(orders)[0], later > 0 ? "enforce" : "observe")
+    }
+
     @Test func `a rule that was stopped alone goes by a newer order about it`() throws {
         var orders = FleetOrders(version: 4)
         #expect(try orders.pend(.order(.observe, rule: "orders"), note, rules) != nil)
         expectEqual(modes(orders), ["observe", "enforce"])
         let next = try agreed(.order(.observe, rule: "carts"))
-        expectEqual(orders.take(version: 5, next, [change(5, "carts")]), [])
+        try expectEqual(orders.take(version: 5, next, [change(5, "carts")]), [])
         expectEqual(modes(orders), ["observe", "observe"])
-        expectEqual(orders.take(version: 6, next, [change(6, "orders")]).map(\.rule), ["orders"])
+        try expectEqual(
+            orders.take(version: 6, next, [change(6, "orders")]).map(\.rule),
+            ["orders"]
+        )
         expectEqual(modes(orders), ["enforce", "observe"])
     }
 
@@ -115,7 +140,7 @@ import Testing
         var orders = FleetOrders(agreed: own)
         #expect(orders.areOfOneGateway)
         let theirs = try agreed(.order(.off, rule: "carts"))
-        expectEqual(orders.take(version: 1, theirs, [change(1, "carts")]), [])
+        try expectEqual(orders.take(version: 1, theirs, [change(1, "carts")]), [])
         expectEqual(orders.pending.map(\.rule), [nil, "orders"])
         expectEqual(orders.orders(rules).entries["carts"]?.order, .off)
         #expect(!orders.areOfOneGateway)
@@ -127,7 +152,7 @@ import Testing
         var there = start
         _ = try here.pend(.observeAll, note, rules)
         let next = try agreed(.order(.observe, rule: "orders"))
-        _ = there.take(version: 5, next, [change(5, "orders")])
+        _ = try there.take(version: 5, next, [change(5, "orders")])
         here.merge(there, ended: [])
         #expect(here.version == 5 && here.agreed == next && here.pending.count == 1)
         // An older one, which was slow.
@@ -143,7 +168,7 @@ import Testing
         for version in [1, 4] as [Int64] {
             var orders = FleetOrders(version: version, agreed: lost)
             orders.doubt()
-            expectEqual(orders.take(version: version, next, [change(version, "orders")]), [])
+            try expectEqual(orders.take(version: version, next, [change(version, "orders")]), [])
             expectEqual(orders, FleetOrders(version: version, agreed: next))
         }
     }

@@ -20,6 +20,18 @@ package struct FleetOrders: Equatable, Sendable {
         package var request: RolloutRequest {
             rule.map { .order(order, rule: $0) } ?? .observeAll
         }
+
+        /// Whether a change that this gateway finds in the database ends the order.
+        ///
+        /// The database may have taken that change before this gateway was given the order, and
+        /// this gateway heard of it later. An older change does not undo what refuses fewer
+        /// clients. The times are those of the gateways' clocks; within one second the order holds.
+        fileprivate func isReplaced(by change: RolloutOrders.Change) -> Bool {
+            guard change.rule == rule else { return false }
+            // The time of a state that was written back says nothing about its orders.
+            guard order == .observe, change.note.by != RolloutNote.gatewayName else { return true }
+            return change.note.at > note.at
+        }
     }
 
     /// A change that the fleet has made.
@@ -76,7 +88,7 @@ package struct FleetOrders: Equatable, Sendable {
     ///
     /// - version: greater than ``version``.
     /// - changes: those since ``version``.
-    /// - Returns: pending orders that have ended, since the fleet has a newer order about the same
+    /// - Returns: pending orders that have ended, since the fleet has a later order about the same
     ///   rule, or about all rules where the pending one is about all.
     package mutating func take(
         version: Int64,
@@ -93,9 +105,8 @@ package struct FleetOrders: Equatable, Sendable {
         let given = changes.filter { !$0.isKnown(at: self.version) }
         self.version = version
         agreed = orders
-        let scopes = Set(given.map(\.change.rule))
-        let ended = pending.filter { scopes.contains($0.rule) }
-        pending.removeAll { scopes.contains($0.rule) }
+        let ended = pending.filter { order in given.contains { order.isReplaced(by: $0.change) } }
+        end(ended)
         return ended
     }
 
