@@ -17,11 +17,13 @@ import Testing
             listen: [{ address: "127.0.0.1:0" }]
             origins: { o: { servers: ["o:80"] } }
             default: { origin: o, mode: off }
-            admin: { \(admin) }
+            admin: \(admin.hasPrefix("[") ? admin : "{ \(admin) }")
             """,
             "t": token,
+            "other": String(repeating: "f", count: 64),
         ]
         files.permissions["t"] = mode
+        files.permissions["other"] = 0o600
         return ConfigurationLoader.load("p.yaml", files: files)
     }
 
@@ -39,9 +41,112 @@ import Testing
     ) throws {
         let loaded = Self.loaded(admin)
         expectEqual(loaded.problems.map(\.text), [])
+        let listener = try #require(loaded.configuration?.admin.first)
+        expectEqual(listener.servesText.hasSuffix("calls"), areServed)
+        expectEqual(listener.asksForToken, needsToken)
+        expectEqual(listener.token != nil, needsToken)
+    }
+
+    @Test func `each listener of a list serves what it says, and has its own token`() throws {
+        let loaded = Self.loaded(
+            """
+            [{ address: "unix:/run/a.sock" }, { address: "127.0.0.1:1", serves: [metrics] }, \
+            { address: "0.0.0.0:2", serves: [metrics, probes] }, \
+            { address: "127.0.0.1:3", serves: [pages, calls], token_file: t }, \
+            { address: "127.0.0.1:4", read_token_file: other }]
+            """
+        )
+        expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        expectEqual(configuration.servesAdminCalls, areServed)
-        expectEqual((configuration.operatorToken != nil), needsToken)
+        expectEqual(
+            configuration.admin.map(\.servesText),
+            [
+                "probes, metrics, pages, calls", "metrics", "probes, metrics", "pages, calls",
+                "probes, metrics, pages, lookups",
+            ]
+        )
+        expectEqual(configuration.admin.map { $0.token != nil }, [false, false, false, true, true])
+        #expect(configuration.commandProblem == nil)
+    }
+
+    @Test(arguments: [
+        ("address: \"127.0.0.1:1\"", "no admin listener that serves calls"),
+        ("[{ address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" }]", "that serves calls"),
+        ("address: \"unix:/run/a.sock\", serves: [probes]", "that serves calls"),
+        ("address: \"127.0.0.1:1\", read_token_file: t", "that serves calls"),
+    ])
+    func `check says where no command reaches the gateway`(admin: String, problem: String) throws {
+        let loaded = Self.loaded(admin)
+        let report = Check(loaded, file: "p.yaml").text
+        #expect(report.contains("p.yaml:4: warning: admin: found "), "\(report)")
+        #expect(report.contains(problem), "\(report)")
+        #expect(report.contains("p.yaml: ok, 1 warning\n"), "\(report)")
+    }
+
+    @Test(arguments: [
+        (
+            "[{ address: \"127.0.0.1:1\", serves: [calls] }]",
+            "admin[0].serves[0]: found calls at 127.0.0.1:1, where nothing says who may call"
+        ),
+        (
+            "address: \"127.0.0.1:1\", serves: [calls], read_token_file: t",
+            "admin.serves[0]: found calls at 127.0.0.1:1, beside read_token_file"
+        ),
+        (
+            "address: \"127.0.0.1:1\", serves: [pages], token_file: t",
+            "admin.token_file: found it beside serves without calls"
+        ),
+        (
+            "address: \"127.0.0.1:1\", serves: [pages], calls: any",
+            "admin.calls: found any beside serves without calls"
+        ),
+        (
+            "address: \"127.0.0.1:1\", token_file: t, read_token_file: t",
+            "admin.read_token_file: found it beside token_file"
+        ),
+        (
+            "address: \"unix:/run/a.sock\", read_token_file: t",
+            "admin.read_token_file: found it beside a Unix socket"
+        ),
+        (
+            "address: \"10.0.0.1:1\", read_token_file: t",
+            "admin.read_token_file: found it beside 10.0.0.1:1"
+        ),
+        (
+            "[{ address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:1\" }]",
+            "admin[1].address: found 127.0.0.1:1, which is already at p.yaml:4"
+        ),
+        (
+            "[{ address: \"127.0.0.1:1\", token_file: t }, "
+                + "{ address: \"127.0.0.1:2\", read_token_file: t }]",
+            "admin[1].read_token_file: found the token with which calls are made"
+        ),
+        ("address: \"127.0.0.1:1\", serves: [orders]", "admin.serves[0]: found "),
+        ("address: \"127.0.0.1:1\", serves: []", "admin.serves: found an empty list"),
+    ])
+    func `keys of a listener that don't belong together are refused`(
+        admin: String,
+        problem: String
+    ) {
+        let loaded = Self.loaded(admin)
+        #expect(loaded.configuration == nil)
+        let texts = loaded.errors.map(\.text)
+        expectEqual(texts.count, 1, "\(texts)")
+        expectEqual(texts.first?.hasPrefix("p.yaml:4: " + problem), true, "\(texts)")
+    }
+
+    @Test func `an address of the network is a warning where it serves more than metrics`() {
+        let said = Self.loaded("address: \"10.0.0.1:1\"").warnings.map(\.text)
+        expectEqual(said.count, 1)
+        expectEqual(said.first?.contains("serves: [metrics, probes]"), true, "\(said)")
+        let silent = Self.loaded("address: \"10.0.0.1:1\", serves: [metrics, probes]")
+        expectEqual(silent.warnings.map(\.text), [])
+    }
+
+    @Test func `there are eight admin listeners at most`() {
+        let all = (1...9).map { "{ address: \"127.0.0.1:\($0)\" }" }.joined(separator: ", ")
+        let texts = Self.loaded("[\(all)]").errors.map(\.text)
+        expectEqual(texts, ["p.yaml:4: admin[8]: found 9 admin listeners; use 8 at most"])
     }
 
     @Test func `where a gateway is asked is known while its files are wrong`() throws {
@@ -55,17 +160,18 @@ import Testing
         files.files = ["p.yaml": main, "rules/a.yaml": "- broken", "t": Self.token]
         files.permissions["t"] = 0o600
         #expect(ConfigurationLoader.load("p.yaml", files: files).configuration == nil)
-        let place = try #require(ConfigurationLoader.adminPlace("p.yaml", files: files))
-        expectEqual(place.address.text, "127.0.0.1:9901")
-        #expect(place.token != nil)
-        #expect(ConfigurationLoader.adminPlace("absent.yaml", files: files) == nil)
+        let listeners = ConfigurationLoader.adminListeners("p.yaml", files: files)
+        expectEqual(listeners.map(\.address.text), ["127.0.0.1:9901"])
+        #expect(listeners.first?.token != nil)
+        #expect(ConfigurationLoader.adminListeners("absent.yaml", files: files).isEmpty)
     }
 
     @Test func `names of the admin listener are read in lower case, each once, without a port`()
         throws
     {
         let loaded = Self.loaded("address: \"10.0.0.1:1\", hosts: [Gateway1.internal, gw]")
-        try expectEqual(#require(loaded.configuration).adminHosts, ["gateway1.internal", "gw"])
+        let listener = try #require(loaded.configuration?.admin.first)
+        expectEqual(listener.hosts, ["gateway1.internal", "gw"])
         for hosts in ["[gateway1:9901]", "[gw, GW]", "[10.0.0.1]", "[]", "gw", "[\"*.internal\"]"] {
             let refused = Self.loaded("address: \"127.0.0.1:1\", hosts: \(hosts)")
             let texts = refused.errors.map(\.text)

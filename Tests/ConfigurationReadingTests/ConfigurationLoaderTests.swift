@@ -30,7 +30,7 @@ import Verification
         expectEqual(configuration.loops, .fixed(1))
         expectEqual(configuration.log.access, .off)
         expectEqual(configuration.store, .sqlite(file: "/tmp/x.db"))
-        expectEqual(configuration.admin, nil)
+        #expect(configuration.admin.isEmpty)
         expectEqual(configuration.listeners.map(\.address.text), ["127.0.0.1:9810"])
         let rule = try #require(configuration.rules.rules.first)
         expectEqual(rule.mode, .enforce)

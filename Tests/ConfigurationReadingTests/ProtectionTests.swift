@@ -21,7 +21,7 @@ import Testing
 
     private static let openAdmin = """
         p.yaml:4: warning: admin.address: found 0.0.0.0:1; use a loopback address or a Unix \
-        socket: who reaches it reads rules and counts
+        socket, or serves: [metrics, probes]: who reaches it reads rules and counts
         """
 
     @Test(arguments: [0o644, 0o604, 0o602, 0o601, 0o777] as [UInt16])

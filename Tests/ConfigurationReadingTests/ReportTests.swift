@@ -198,6 +198,7 @@ import Testing
             check.text,
             """
             listen   127.0.0.1:0
+            admin    none: no command reaches the gateway
             origin   o: o:80
             rules    the first that matches decides
               a: GET,HEAD *.example.com /a/** → o, off  (p.yaml:5)

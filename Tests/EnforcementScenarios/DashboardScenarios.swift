@@ -141,6 +141,34 @@ extension Scenarios {
             #expect(!told.contains(next) && !told.contains(Dashboards.token))
         }
 
+        @Test func `a token for support shows what names clients, and orders nothing`() throws {
+            let stand = try Stand(admin: "address: 127.0.0.1:0, read_token_file: token")
+            defer { stand.scenario.end() }
+            let shown = "Authorization: Bearer \(Dashboards.token)"
+            #expect(try stand.ask("GET /dashboard").text.contains(#"data-calls="lookup""#))
+            try expectEqual(stand.answer(), 401)
+            for page in ["status", "report/5m/text", "rollout", "metrics"] {
+                try expectEqual(stand.ask("GET /\(page)").status, 200, "\(page)")
+            }
+            for page in ["GET /refusals", "GET /audit"] {
+                try expectEqual(stand.ask(page).reason, "token-missing")
+                try expectEqual(stand.ask(page, shown + "0").reason, "token-wrong")
+                try expectEqual(stand.ask(page, shown).status, 200)
+            }
+            let refusals = try stand.ask("GET /refusals", shown)
+            let notes = try #require(refusals.object?["refusals"] as? [[String: Any]])
+            let id = try #require(notes.first?["request_id"] as? String)
+            try expectEqual(stand.ask("POST /why", content: id).status, 401)
+            let why = try stand.ask("POST /why", shown, content: id)
+            #expect(why.status == 200 && why.text.contains("assertion-missing"), "\(why)")
+            // The token is no order.
+            try expectEqual(stand.observe(shown).reason, "page-unknown")
+            for call in ["origins/drain", "upgrade", "rollout/forecast", "device-check/update"] {
+                try expectEqual(stand.ask("POST /\(call)", shown).reason, "page-unknown", "\(call)")
+            }
+            try expectEqual(stand.answer(), 401)
+        }
+
         @Test func `a stranger's page in the operator's browser can't change a rule`() throws {
             for admin in ["address: \"unix\"", "address: 127.0.0.1:0, calls: any"] {
                 let stand = try Stand(admin: admin)

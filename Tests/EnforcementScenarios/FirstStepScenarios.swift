@@ -51,7 +51,8 @@ extension Scenarios {
             let origin = try scenario.origin()
             let words = [
                 "init", "http://127.0.0.1:\(origin.port)", "--app", Self.appID, "--path",
-                "/v1/orders", "--listen", "127.0.0.1:0", "--test-root", "root.pem", "--folder",
+                "/v1/orders", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--test-root",
+                "root.pem", "--folder",
                 "first",
             ]
             let made = try scenario.portcullis(words)
@@ -79,7 +80,8 @@ extension Scenarios {
 
         @Test(arguments: [
             ["--app", "com.example.shop"], ["--app", "bad app"], ["--path", "/v1/{id}"],
-            ["--listen", "nowhere"], ["--test-root", "absent.pem", "--app", "T.a"],
+            ["--listen", "nowhere"], ["--metrics", "nowhere"],
+            ["--test-root", "absent.pem", "--app", "T.a"],
         ])
         func `init names the option that is wrong, and no line of a file that it has not written`(
             words: [String]
@@ -106,6 +108,8 @@ extension Scenarios {
                 "--test-root",
                 "root.pem",
                 "--listen",
+                "127.0.0.1:0",
+                "--metrics",
                 "127.0.0.1:0"
             )
             let file = scenario.path("portcullis/portcullis.yaml")
@@ -116,7 +120,8 @@ extension Scenarios {
             #expect(rule.contains("# portcullis rollout --config portcullis.yaml first 1%\n"))
             let gateway = try scenario.serve("portcullis/portcullis.yaml")
             for (order, status) in [("100%", 401), ("observe", 200)] {
-                let ordered = try scenario.portcullis("rollout", "first", order, "--config", file)
+                let words = ["rollout", "first", order, "--yes", "--config", file]
+                let ordered = try scenario.portcullis(words)
                 expectEqual(ordered.status, 0, "\(ordered)")
                 try expectEqual(HTTPClient(port: gateway.port).send("GET", "/").status, status)
             }

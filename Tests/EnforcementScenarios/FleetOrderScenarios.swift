@@ -265,6 +265,9 @@ extension Scenarios {
                 try fleet.order(at: 1, #""all":"observe""#).object?["pending"] as? Bool == true
             }
             #expect(brake)
+            // Orders within one second of the brake leave it: it refuses fewer clients.
+            let braked = time(nil)
+            #expect(eventually { time(nil) > braked + 1 })
             _ = try fleet.order(at: 0, #""all":"observe""#)
             let resumed = try fleet.order(at: 0, #""all":"resume""#)
             #expect(resumed.object?["order"] as? Int == 3)
@@ -276,6 +279,80 @@ extension Scenarios {
                 try #require(fleet.gateway(1)).complaints(of: "since the fleet has a newer one")
                     > 0
             )
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a brake at a gateway that is cut off is undone by no older order`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            try fleet.cables[1].turn(.cut)
+            // The other one does not hear of this, and is given the brake later.
+            let raised = try fleet.order(at: 0, #""rule":"orders","to":"100%""#)
+            #expect(raised.object?["order"] as? Int == 1)
+            let ordered = time(nil)
+            #expect(eventually { time(nil) > ordered + 1 })
+            let brake = try eventually {
+                let answer = try fleet.order(at: 1, #""rule":"orders","to":"observe""#)
+                return answer.object?["pending"] as? Bool == true
+            }
+            #expect(brake)
+            try expectEqual(fleet.unproven(), [401, 200])
+            try fleet.cables[1].turn(.whole)
+            #expect(try eventually { try fleet.unproven() == [200, 200] })
+            #expect(try eventually { try fleet.versions() == [2, 2] })
+            try expectEqual(Metrics(fleet.admin(1))["fleet_orders_pending"], 0)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `an order at a gateway that takes none is given at the database`() throws {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            let config = fleet.scenario.path("gateway0.yaml")
+            func rollout(_ words: String...) throws -> Scenario.Result {
+                try fleet.scenario.portcullis(["rollout", "--config", config] + words)
+            }
+            // It serves no calls, and its file says so, or says something newer.
+            let socket = "\"unix:\(fleet.scenario.path("admin"))\""
+            try fleet.rewrite(0, "127.0.0.1:0, calls: any }", "\(socket), serves: [pages] }")
+            try fleet.crash(0)
+            try fleet.start(0)
+            let first = try rollout("--all", "observe", "--why", "a bad build")
+            expectEqual(first.status, 0, "\(first)")
+            #expect(first.complained.contains("serves calls"), "\(first)")
+            #expect(first.printed.contains("order 1, in the fleet's database"), "\(first)")
+            #expect(try eventually { try fleet.unproven() == [200] })
+            try fleet.rewrite(0, ", serves: [pages] }", " }")
+            let second = try rollout("--all", "resume")
+            expectEqual(second.status, 0, "\(second)")
+            #expect(second.complained.contains("serves no such calls"), "\(second)")
+            #expect(second.printed.contains("order 2, in the fleet's database"), "\(second)")
+            #expect(try eventually { try fleet.unproven() == [401] })
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a brake with the token works over TCP while the database is away`() throws {
+            let fleet = try Self.fleet(1)
+            defer { fleet.end() }
+            let token = String(repeating: "0123456789abcdef", count: 4)
+            try fleet.scenario.write("token", token + "\n")
+            chmod(fleet.scenario.path("token"), 0o600)
+            try fleet.rewrite(0, ", calls: any }", ", token_file: token }")
+            try fleet.crash(0)
+            try fleet.start(0)
+            try fleet.database.crash()
+            let content = Array(#"{"all":"observe","why":"on fire"}"#.utf8)
+            let admin = try fleet.admin(0)
+            let strange = try admin.send("POST", "/rollout/change", content: content)
+            expectEqual(strange.status, 401)
+            try expectEqual(fleet.unproven(), [401])
+            let brake = try admin.send(
+                "POST",
+                "/rollout/change",
+                [("Authorization", "Bearer \(token)")],
+                content: content
+            )
+            #expect(brake.object?["pending"] as? Bool == true, "\(brake.text)")
+            try expectEqual(fleet.unproven(), [200])
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))

@@ -320,12 +320,22 @@ extension Scenarios {
             )
             #expect(try stand.answers(&keys, gateway, damage: .otherClientData).contains(403))
             try expectEqual(
-                gateway.complaints(of: "the guard's order holds until the next start"),
+                gateway.complaints(of: "the orders about rollouts hold, and are not yet written"),
                 1
             )
             try expectEqual(gateway.complaints(of: "/bin/sh: it ended with status 3"), 1)
             try expectEqual(stand.unproven(gateway), [200])
-            try expectEqual(gateway.stop(), 0)
+            // It is written as soon as it can be, and outlives a crash then.
+            try FileManager.default.removeItem(
+                atPath: stand.scenario.path("portcullis.db.rollout.new")
+            )
+            try gateway.waitUntil("orders on disk", stand.admin) {
+                $0["rollout_orders_unsaved"] == 0
+            }
+            try gateway.crash()
+            let next = try stand.scenario.serve()
+            try expectEqual(stand.unproven(next), [200])
+            try expectEqual(next.stop(), 0)
         }
     }
 

@@ -111,7 +111,7 @@ import Testing
             """
         let agreed = try RolloutOrders(json: Array(text.utf8).span)
         let orders = FleetOrders(version: 3, agreed: agreed)
-        try RolloutFile(configuration).save(orders, inForce: agreed, [], holds: true)
+        try RolloutFile(configuration).save(orders, inForce: agreed, [])
         try expectEqual(GatewayServer.fleetOrders(orders.json, configuration), orders)
         // What is in force, without its version.
         try expectEqual(GatewayServer.fleetOrders(agreed.json, configuration), orders)

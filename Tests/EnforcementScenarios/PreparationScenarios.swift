@@ -129,7 +129,7 @@ extension Scenarios {
             let checked = try scenario.portcullis("check", file)
             expectEqual(checked.status, 0)
             #expect(checked.printed.contains(warning), "\(checked.printed)")
-            #expect(checked.printed.hasSuffix("ok, 1 warning\n"))
+            #expect(checked.printed.hasSuffix("ok, 2 warnings\n"))
             let gateway = try scenario.serve()
             #expect(gateway.child.complained.contains(warning))
         }

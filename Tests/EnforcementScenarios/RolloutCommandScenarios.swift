@@ -195,7 +195,7 @@ extension Scenarios {
             let second = try stand.scenario.serve()
             try expectEqual(stand.answers(second), [200])
             // What the file says later does not count before the order is taken back.
-            try expectEqual(stand.run("orders", "file").status, 0)
+            try expectEqual(stand.run("orders", "file", "--yes").status, 0)
             try expectEqual(stand.answers(second), [401])
             try expectEqual(second.stop(), 0)
         }
@@ -311,24 +311,99 @@ extension Scenarios {
             try expectEqual(stand.answers(try stand.scenario.serve()), [401])
         }
 
-        @Test func `an order that can't be saved changes nothing`() throws {
+        @Test func `an order that can't be saved changes nothing, if it may refuse more`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
+            try expectEqual(stand.run("orders", "10%").status, 0)
             // A folder in the place of the new file: no write succeeds, also for root.
             try FileManager.default.createDirectory(
                 atPath: stand.orders + ".new/x",
                 withIntermediateDirectories: true
             )
-            let refused = try stand.run("orders", "observe")
+            let refused = try stand.run("orders", "20%", "--yes")
             expectEqual(refused.status, 1)
             #expect(refused.complained.contains("nothing has changed"))
-            try expectEqual(stand.answers(gateway), [401])
-            #expect(try stand.audit().isEmpty)
-            try FileManager.default.removeItem(atPath: stand.orders + ".new")
-            try expectEqual(stand.run("orders", "observe").status, 0)
-            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.status()["orders"]?["rollout"] as? String, "10% by key")
             try expectEqual(stand.audit().count, 1)
+            // Less holds, and not over a restart.
+            let smaller = try stand.run("orders", "5%")
+            expectEqual(smaller.status, 0, "\(smaller)")
+            #expect(smaller.printed.contains("not yet on disk: "), "\(smaller)")
+            try expectEqual(stand.status()["orders"]?["rollout"] as? String, "5% by key")
+            try gateway.crash()
+            let second = try stand.scenario.serve()
+            try expectEqual(stand.status()["orders"]?["rollout"] as? String, "10% by key")
+            try FileManager.default.removeItem(atPath: stand.orders + ".new")
+            try expectEqual(stand.run("orders", "20%", "--yes").status, 0)
+            try expectEqual(stand.audit().count, 2)
+            try expectEqual(second.stop(), 0)
+        }
+
+        @Test func `on a full disk the emergency switch works, and is written when there is room`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let folder = stand.scenario.path("disk")
+            try FileManager.default.createDirectory(
+                atPath: folder,
+                withIntermediateDirectories: false
+            )
+            let text = try String(contentsOfFile: stand.config, encoding: .utf8)
+            let store = text.replacing("\"portcullis.db\"", with: "\"disk/portcullis.db\"")
+            try stand.scenario.write("portcullis.yaml", store)
+            let mount = "-t tmpfs -o size=1m tmpfs"
+            guard let outer = try stand.scenario.onMount(mount, folder) else { return }
+            let gateway = try stand.scenario.serve(within: outer)
+            try expectEqual(stand.answers(gateway), [401])
+            // The folder of the gateway's own view of the file system.
+            let disk = "/proc/\(gateway.child.identifier)/root\(folder)"
+            let ballast = open(disk + "/ballast", O_WRONLY | O_CREAT, 0o600)
+            let block = [UInt8](repeating: 0, count: 4_096)
+            while write(ballast, block, block.count) > 0 {}
+            close(ballast)
+
+            let done = try stand.run("--all", "observe", "--why", "incident 4711")
+            expectEqual(done.status, 0, "\(done)")
+            #expect(done.printed.contains("not yet on disk: "), "\(done)")
+            #expect(done.printed.contains("No space left on device"), "\(done)")
+            try expectEqual(stand.answers(gateway), [200])
+            let admin = HTTPClient(path: stand.scenario.path("admin.sock"))
+            try expectEqual(Metrics(admin)["rollout_orders_unsaved"], 1)
+            let said = try admin.send("GET", "/status").object?["rollout_orders_unsaved"]
+            #expect((said as? String)?.contains("No space left") == true, "\(said ?? "")")
+            try expectEqual(gateway.complaints(of: "and are not yet written"), 1)
+            // What refuses more still needs the disk.
+            try expectEqual(stand.run("--all", "resume").status, 1)
+            try expectEqual(stand.answers(gateway), [200])
+
+            unlink(disk + "/ballast")
+            try gateway.waitUntil("orders on disk", admin) { $0["rollout_orders_unsaved"] == 0 }
+            try expectEqual(gateway.complaints(of: "the orders about rollouts are written"), 1)
+            let orders = try String(
+                contentsOfFile: disk + "/portcullis.db.rollout",
+                encoding: .utf8
+            )
+            #expect(orders.contains("incident 4711"), "\(orders)")
+            let changes = try admin.send("GET", "/audit").object?["changes"] as? [[String: Any]]
+            expectEqual(changes?.map { $0["why"] as? String }, ["incident 4711"])
+            try expectEqual(stand.run("--all", "resume").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
+        }
+
+        @Test func `an order that no request speaks about needs --yes`() throws {
+            let rules = Self.rules.replacing("mode: enforce", with: "mode: observe")
+            let stand = try Stand(rules: rules)
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            let blind = try stand.run("orders", "100%")
+            expectEqual(blind.status, 1)
+            #expect(blind.complained.contains("no request was judged"), "\(blind)")
+            #expect(blind.complained.contains("or add --yes"), "\(blind)")
+            #expect(try stand.status()["orders"]?["mode"] as? String == "observe")
+            try expectEqual(stand.run("orders", "100%", "--yes").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
         }
 
         @Test func `an order after a cut line of the audit log has a line of its own`() throws {

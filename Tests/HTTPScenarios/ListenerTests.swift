@@ -50,7 +50,7 @@ extension Scenarios {
             defer { first.stop() }
             let taken =
                 listener == "clients"
-                ? "127.0.0.1:\(first.port)" : try #require(first.server.adminAddress)
+                ? "127.0.0.1:\(first.port)" : try #require(first.server.adminAddresses.first)
             let error = #expect(throws: GatewayError.self) {
                 if listener == "clients" {
                     _ = try TestGateway(servers, listen: "address: '\(taken)'", loops: 2)

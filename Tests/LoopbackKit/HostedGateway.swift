@@ -58,8 +58,8 @@ package final class HostedGateway: Sendable {
     /// The port of the last listener, which may be the first.
     package var lastPort: UInt16 { Self.port(of: server.addresses.last) }
 
-    /// The port of the admin listener; 0 without one.
-    package var adminPort: UInt16 { Self.port(of: server.adminAddress) }
+    /// The port of the first admin listener; 0 without one.
+    package var adminPort: UInt16 { Self.port(of: server.adminAddresses.first) }
 
     private static func port(of address: String?) -> UInt16 {
         address?.split(separator: ":").last.flatMap { UInt16($0) } ?? 0

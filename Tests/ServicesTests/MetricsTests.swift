@@ -45,7 +45,7 @@ import Testing
     @Test func `an order about a rule is shown, and a rule that obeys its file has none`() {
         var snapshot = AdminSnapshot.sample()
         func orders() -> [String] {
-            lines(snapshot).filter { $0.hasPrefix("portcullis_rollout_orders") }
+            lines(snapshot).filter { $0.hasPrefix("portcullis_rollout_orders{") }
         }
         expectEqual(orders(), [])
         snapshot.rules[0].source = .command
@@ -55,6 +55,16 @@ import Testing
             orders().last,
             #"portcullis_rollout_orders{rule="default",source="emergency"} 1"#
         )
+    }
+
+    @Test func `orders that are not on disk are told as a number and with the reason`() throws {
+        var snapshot = AdminSnapshot.sample()
+        let name = "portcullis_rollout_orders_unsaved"
+        #expect(lines(snapshot).contains("\(name) 0"))
+        snapshot.unsavedOrders = "No space left on device"
+        #expect(lines(snapshot).contains("\(name) 1"))
+        let status = String(decoding: snapshot.status, as: UTF8.self)
+        #expect(status.contains(#""rollout_orders_unsaved": "No space left on device""#))
     }
 
     @Test func `the families of limited connections are there where nothing is limited`() {

@@ -38,6 +38,22 @@ struct OperatorGateTests {
                     Silent()
                 ),
                 ServiceEntry(
+                    "metrics",
+                    [.get],
+                    takesContent: false,
+                    cost: .nothing,
+                    access: .metrics,
+                    Silent()
+                ),
+                ServiceEntry(
+                    "lookup",
+                    [.post],
+                    takesContent: true,
+                    cost: .nothing,
+                    access: .lookup,
+                    Silent()
+                ),
+                ServiceEntry(
                     "call",
                     [.get, .post],
                     takesContent: true,
@@ -155,6 +171,45 @@ struct OperatorGateTests {
         try expectEqual(find(gate, "POST /call?token=\(Self.secret)", "X: 1"), "token-missing")
         try expectEqual(find(gate, "GET /page", field), "page")
         try expectEqual(find(gate, "GET /probe", field), "probe")
+    }
+
+    @Test func `a listener answers what it serves, and knows no other path`() throws {
+        let paths = ["GET /probe", "GET /metrics", "GET /page", "POST /lookup", "POST /call"]
+        func answers(_ gate: OperatorGate, _ fields: String = "Accept: */*") throws -> [String] {
+            try paths.map { try find(gate, $0, fields) }
+        }
+        try expectEqual(
+            answers(OperatorGate(serving: [.open, .metrics])),
+            ["probe", "metrics", "page-unknown", "page-unknown", "page-unknown"]
+        )
+        // Names are refused at each of them.
+        let rebound = try find(
+            OperatorGate(serving: [.metrics]),
+            "GET /metrics",
+            host: "attacker.example"
+        )
+        expectEqual(rebound, "host-refused")
+        let reading = OperatorGate(
+            serving: [.open, .metrics, .page, .lookup],
+            tokens: Tokens(Self.secret)
+        )
+        try expectEqual(
+            answers(reading),
+            ["probe", "metrics", "page", "token-missing", "page-unknown"]
+        )
+        try expectEqual(
+            answers(reading, "Authorization: Bearer \(Self.secret)"),
+            ["probe", "metrics", "page", "lookup", "page-unknown"]
+        )
+        try expectEqual(
+            find(
+                reading,
+                "POST /lookup",
+                "Authorization: Bearer \(Self.secret)",
+                "Origin: https://attacker.example"
+            ),
+            "cross-site"
+        )
     }
 
     @Test func `where nobody has a token, nobody calls`() throws {

@@ -1,55 +1,145 @@
 import Rules
 package import Services
 
-/// The section `admin` in its file's words.
+/// A listener of the section `admin` in its file's words.
 struct AdminDraft {
-    private static let keys = ["address", "calls", "token_file", "hosts"]
+    private static let keys = [
+        "address", "serves", "calls", "token_file", "read_token_file", "hosts",
+    ]
 
+    private let keyPath: String
     let address: Located<ServerAddress>?
-    let calls: Located<AdminCalls>?
+    private let serves: [Located<AdminService>]?
+    private let calls: Located<AdminCalls>?
     private let tokenFile: Located<String>?
+    private let readTokenFile: Located<String>?
     /// In lower case.
-    let hosts: [String]
+    private let hosts: [String]
 
+    /// The listeners of the file, in their order. One may stand without a list.
+    ///
     /// - root: the whole configuration.
-    init(_ root: MappingReader) {
-        guard let reader = root.inner("admin", keys: Self.keys) else {
-            (address, calls, tokenFile, hosts) = (nil, nil, nil, [])
-            return
+    static func all(_ root: MappingReader) -> [AdminDraft] {
+        guard let node = root.node("admin") else { return [] }
+        guard case .list = node.content else {
+            return [AdminDraft(node, root.path("admin"), root.log)].compactMap(\.self)
         }
+        let nodes = root.list("admin", of: "admin listeners: - address: unix:/path") ?? []
+        if let extra = nodes.dropFirst(AdminListener.countMax).first {
+            root.log.error(
+                extra.node.place,
+                extra.keyPath,
+                found: "\(nodes.count) admin listeners",
+                use: "\(AdminListener.countMax) at most"
+            )
+        }
+        return nodes.compactMap { AdminDraft($0, $1, root.log) }
+    }
+
+    private init?(_ node: SourceNode, _ keyPath: String, _ log: ProblemLog) {
+        guard let reader = MappingReader(node, keyPath, keys: Self.keys, log: log) else {
+            return nil
+        }
+        self.keyPath = keyPath
         reader.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
         address = reader.listenAddress()
+        let words = AdminService.allCases.map(\.rawValue)
+        serves = reader.list("serves", of: words.joined(separator: ", "), words: words) { text in
+            AdminService(rawValue: text)
+        }
         calls = reader.word("calls")
         tokenFile = reader.filePath("token_file", use: "a file's path")
+        readTokenFile = reader.filePath("read_token_file", use: "a file's path")
         let names = reader.list("hosts", of: "host names, without a port") { text -> String? in
             ServerAddress.isName(text[...]) ? text.lowercased() : nil
         }
         hosts = names?.map(\.value) ?? []
     }
 
-    /// The token of operators; `nil` for none.
-    func token(_ files: NamedFiles) -> OperatorToken? {
-        guard let file = tokenFile, let address else { return nil }
-        let log = files.log
-        if address.value.isUnix {
+    /// The listener; `nil` without an address. Problems are reported.
+    func listener(_ files: NamedFiles) -> AdminListener? {
+        guard let address else { return nil }
+        let mayServe = mayServeCalls(at: address.value)
+        let servesCalls = serves?.contains { $0.value == .calls } ?? mayServe
+        var kinds: Set<OperatorGate.Access> = [.open, .metrics, .page]
+        if let serves { kinds = serves.reduce(into: []) { $0.formUnion($1.value.kinds) } }
+        if servesCalls { kinds.formUnion(AdminService.calls.kinds) }
+        if readTokenFile != nil { kinds.insert(.lookup) }
+        return AdminListener(
+            keyPath: keyPath,
+            address: address.value,
+            serves: kinds,
+            hosts: hosts,
+            asksForToken: tokenFile != nil || readTokenFile != nil,
+            token: hasFault(servesCalls: servesCalls, mayServe: mayServe, files.log)
+                ? nil : (tokenFile ?? readTokenFile).flatMap { read($0, files) }
+        )
+    }
+
+    /// Whether an address or a token says who may call.
+    private func mayServeCalls(at address: ServerAddress) -> Bool {
+        guard readTokenFile == nil else { return false }
+        return address.isUnix || tokenFile != nil || calls?.value == .any
+    }
+
+    /// Reports keys that don't belong together.
+    private func hasFault(servesCalls: Bool, mayServe: Bool, _ log: ProblemLog) -> Bool {
+        guard let address else { return true }
+        if let readTokenFile, tokenFile != nil {
+            log.error(
+                readTokenFile,
+                found: "it beside token_file",
+                use: "another admin listener for it, with an address of its own"
+            )
+            return true
+        }
+        if let word = serves?.first(where: { $0.value == .calls }), !mayServe {
+            let rights =
+                readTokenFile == nil
+                ? "where nothing says who may call"
+                : "beside read_token_file, whose holders change nothing"
+            log.error(
+                word,
+                found: "calls at \(address.value.text), \(rights)",
+                use: "token_file beside it, or address: unix:/path, whose file says who may call"
+            )
+            return true
+        }
+        if let tokenFile, !servesCalls {
+            log.error(
+                tokenFile,
+                found: "it beside serves without calls",
+                use: "calls in serves, or read_token_file for operators who only read"
+            )
+            return true
+        }
+        if let calls, calls.value == .any, !servesCalls {
+            log.error(calls, found: "any beside serves without calls", use: "calls in serves")
+            return true
+        }
+        return hasTokenFault(at: address.value, log)
+    }
+
+    /// Reports a token that would protect nothing.
+    private func hasTokenFault(at address: ServerAddress, _ log: ProblemLog) -> Bool {
+        guard let file = tokenFile ?? readTokenFile else { return false }
+        if address.isUnix {
             let found = "it beside a Unix socket, whose file says who may call"
             log.error(file, found: found, use: "none")
-            return nil
+            return true
         }
         if calls?.value == .any {
-            let found = "it beside admin.calls: any, by which everybody may call"
+            let found = "it beside \(keyPath).calls: any, by which everybody may call"
             log.error(file, found: found, use: "one of the two")
-            return nil
+            return true
         }
-        if !address.value.isLocal {
-            log.error(
-                file,
-                found: "it beside \(address.value.text), to which the token would go in the clear",
-                use: "a loopback address, which is reached from elsewhere by ssh -L"
-            )
-            return nil
-        }
-        return read(file, files)
+        guard !address.isLocal else { return false }
+        log.error(
+            file,
+            found: "it beside \(address.text), to which the token would go in the clear",
+            use: "a loopback address, which is reached from elsewhere by ssh -L"
+        )
+        return true
     }
 
     private func read(_ file: Located<String>, _ files: NamedFiles) -> OperatorToken? {
@@ -64,29 +154,88 @@ struct AdminDraft {
         files.log.error(file, found: "no token in \(path)", use: use)
         return nil
     }
-}
 
-/// Where commands ask a running gateway.
-package struct AdminPlace: Sendable {
-    package let address: ServerAddress
-    /// What callers show; `nil` where they need none.
-    package let token: OperatorToken?
-}
-
-extension GatewayConfiguration {
-    /// Where commands ask its gateway; `nil` without an admin listener.
-    package var adminPlace: AdminPlace? {
-        admin.map { AdminPlace(address: $0, token: operatorToken) }
+    /// Whether strangers could read rules and counts, though the file does not ask for that.
+    var mayTellTooMuch: Bool {
+        guard let address, !address.value.isLocal else { return false }
+        return serves.map { $0.contains { [.pages, .calls].contains($0.value) } } ?? true
     }
 }
 
-/// The addresses at which the admin listener serves calls that change something.
+/// A listener for operators.
+package struct AdminListener: Sendable {
+    /// The most of them. Each has an event loop of its own.
+    static let countMax = 8
+
+    /// `admin`, or `admin[0]`.
+    package let keyPath: String
+    /// `address`.
+    package let address: ServerAddress
+    /// `serves`: default all, except for calls where nothing says who may call.
+    package let serves: Set<OperatorGate.Access>
+    /// `hosts`: names under which it serves beside `localhost`, in lower case. Default none.
+    package let hosts: [String]
+    /// Whether callers have to show a token.
+    package let asksForToken: Bool
+    /// What callers show, from `token_file` or `read_token_file`; `nil` where they need none, and
+    /// where the file can't be read.
+    package let token: OperatorToken?
+
+    /// The kinds as the file says them: `probes, metrics`.
+    package var servesText: String {
+        let words = AdminService.allCases.filter { $0.kinds.isSubset(of: serves) }.map(\.rawValue)
+        let lookups = serves.contains(.lookup) && !serves.contains(.call) ? ["lookups"] : []
+        return (words + lookups).joined(separator: ", ")
+    }
+
+    /// Whether a reload can turn this listener into the other one: they differ in no more than the
+    /// token.
+    package func isSame(as other: AdminListener) -> Bool {
+        address == other.address && serves == other.serves && hosts == other.hosts
+            && asksForToken == other.asksForToken
+    }
+}
+
+/// What an admin listener serves, in the words of `serves`.
+package enum AdminService: String, CaseIterable, Sendable {
+    case probes, metrics, pages, calls
+
+    var kinds: Set<OperatorGate.Access> {
+        switch self {
+        case .probes: [.open]
+        case .metrics: [.metrics]
+        case .pages: [.page]
+        case .calls: [.lookup, .call]
+        }
+    }
+}
+
+/// The addresses at which an admin listener serves calls that change something.
 package enum AdminCalls: String, CaseIterable, Sendable {
     /// On a Unix socket, whose file permissions decide who may connect. On other addresses only
-    /// with the token of `admin.token_file`.
+    /// with the token of `token_file`.
     case unix
     /// On any address: all who reach it may call.
     case any
+}
+
+extension GatewayConfiguration {
+    /// Says why no command reaches the gateway; `nil` where one does.
+    package var commandProblem: Problem? {
+        guard !admin.contains(where: { $0.serves.contains(.call) }) else { return nil }
+        let found =
+            admin.isEmpty
+            ? "no admin listener, so no command reaches the gateway"
+            : "no admin listener that serves calls, so `portcullis rollout`, `why`, `origins` and "
+                + "`upgrade` can't reach the gateway"
+        return Problem(
+            .warning,
+            place(of: "admin"),
+            "admin",
+            found: found,
+            use: "one more listener for them: - address: unix:/run/portcullis/admin.sock"
+        )
+    }
 }
 
 /// The file's section about probes on the public listeners: `probes`.

@@ -19,10 +19,13 @@ package struct Check: Sendable {
             exitStatus = 1
             return
         }
-        lines += Self.summary(configuration, loaded.orders)
+        // Without any admin listener the summary says so: that is asked for.
+        let problem = configuration.admin.isEmpty ? nil : configuration.commandProblem
+        let silence = [problem].compactMap(\.self)
+        lines += silence.map(\.text) + Self.summary(configuration, loaded.orders)
         let coverage = Coverage(configuration)
         lines += Self.lines(coverage, configuration)
-        let warnings = loaded.warnings.count + coverage.warningCount
+        let warnings = loaded.warnings.count + silence.count + coverage.warningCount
         lines.append("\(file): ok, \(Self.count(warnings, "warning"))")
         text = lines.joined(separator: "\n") + "\n"
         exitStatus = 0
@@ -52,7 +55,12 @@ package struct Check: Sendable {
             let probes = configuration.probes.all.map { "\($0.path) (\($0.key))" }
             lines.append("probes   \(probes.joined(separator: ", ")), on every listener")
         }
-        if let admin = configuration.admin { lines.append("admin    \(admin.text)") }
+        if configuration.admin.isEmpty {
+            lines.append("admin    none: no command reaches the gateway")
+        }
+        for admin in configuration.admin {
+            lines.append("admin    \(admin.address.text): \(admin.servesText)")
+        }
         for origin in configuration.origins {
             let servers = origin.servers.map(\.text).joined(separator: ", ")
             let paths = origin.paths.settingText.map { "; paths \($0)" } ?? ""

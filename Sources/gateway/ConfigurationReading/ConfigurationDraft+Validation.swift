@@ -1,6 +1,7 @@
 import HTTPWire
 import Proxy
 import Rules
+import Services
 
 extension ConfigurationDraft {
     /// The complete configuration, if the log has no error.
@@ -19,7 +20,8 @@ extension ConfigurationDraft {
         let apple = apple.validated(named)
         validateAddressSource()
         verdict.validate(origins, reader.log)
-        let operatorToken = admin.token(named)
+        let admin = admin.compactMap { $0.listener(named) }
+        requireOwnTokens(admin)
         if let spillFolder { require(folder: spillFolder, files: files) }
 
         guard let fallback, let set = ruleSet(rules, apps: apps, proofs, log: log) else {
@@ -39,10 +41,7 @@ extension ConfigurationDraft {
         validate(spillFolder: spills, set, files: files)
         return GatewayConfiguration(
             listeners: listeners,
-            admin: admin.address?.value,
-            adminCalls: admin.calls?.value ?? .unix,
-            adminHosts: admin.hosts,
-            operatorToken: operatorToken,
+            admin: admin,
             loops: loops,
             origins: origins.map { $0.validated(named) },
             apps: apps,
@@ -72,6 +71,23 @@ extension ConfigurationDraft {
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
             places: places
         )
+    }
+
+    /// Whoever may only read must not have a token that gives orders elsewhere.
+    private func requireOwnTokens(_ listeners: [AdminListener]) {
+        let ordering = listeners.filter { $0.serves.contains(.call) }
+        let tokens = Set(ordering.compactMap(\.token?.authorization))
+        for listener in listeners where !listener.serves.contains(.call) {
+            guard let token = listener.token?.authorization, tokens.contains(token) else {
+                continue
+            }
+            reader.log.error(
+                reader.place(of: "admin"),
+                "\(listener.keyPath).read_token_file",
+                found: "the token with which calls are made at another listener",
+                use: "a token of its own"
+            )
+        }
     }
 
     private func validateAddressSource() {
@@ -112,7 +128,7 @@ extension ConfigurationDraft {
     /// The places of the settings that a start checks again.
     private var places: [String: Problem.Place] {
         var places = ["": reader.place]
-        for key in ["store", "log", "process", "spill_folder"] where reader.has(key) {
+        for key in ["admin", "store", "log", "process", "spill_folder"] where reader.has(key) {
             places[key] = reader.place(of: key)
         }
         if let file = store.file { places[file.keyPath] = file.place }
@@ -123,7 +139,7 @@ extension ConfigurationDraft {
             places[keyPath] = place
         }
         for server in origins.flatMap(\.servers) { places[server.keyPath] = server.place }
-        for address in listeners.compactMap(\.address) + [admin.address].compactMap(\.self) {
+        for address in (listeners.map(\.address) + admin.map(\.address)).compactMap(\.self) {
             places[address.keyPath] = address.place
         }
         return places
@@ -202,7 +218,7 @@ extension ConfigurationDraft {
         }
     }
 
-    /// The listeners and the admin address must not share an address.
+    /// No two listeners, for clients or for operators, may share an address.
     private func validatedListeners(_ files: NamedFiles) -> [ListenSettings] {
         var seen: [Located<ServerAddress>] = []
         func claim(_ address: Located<ServerAddress>) {
@@ -229,16 +245,16 @@ extension ConfigurationDraft {
                 decides: decides(draft)
             )
         }
-        if let admin = admin.address {
-            claim(admin)
-            if !admin.value.isLocal {
-                reader.log.warning(
-                    admin,
-                    found: admin.value.text,
-                    use:
-                        "a loopback address or a Unix socket: who reaches it reads rules and counts"
-                )
-            }
+        for draft in admin {
+            guard let address = draft.address else { continue }
+            claim(address)
+            guard draft.mayTellTooMuch else { continue }
+            reader.log.warning(
+                address,
+                found: address.value.text,
+                use: "a loopback address or a Unix socket, or serves: [metrics, probes]: who "
+                    + "reaches it reads rules and counts"
+            )
         }
         return settings
     }

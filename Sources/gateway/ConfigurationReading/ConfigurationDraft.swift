@@ -25,7 +25,7 @@ struct ConfigurationDraft {
     let folder: String
     let reader: MappingReader
     let listeners: [ListenDraft]
-    let admin: AdminDraft
+    let admin: [AdminDraft]
     let loops: EventLoopCount
     let origins: [OriginDraft]
     let apps: [AppDraft]
@@ -58,7 +58,7 @@ struct ConfigurationDraft {
         self.folder = folder
         self.reader = reader
         listeners = ListenDraft.all(reader)
-        admin = AdminDraft(reader)
+        admin = AdminDraft.all(reader)
         let loops = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
             text -> EventLoopCount? in
             if text == "auto" { return .perCore }

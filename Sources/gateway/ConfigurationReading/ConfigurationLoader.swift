@@ -55,18 +55,16 @@ package enum ConfigurationLoader {
     }
 
     /// Where the gateway of a file is asked, also if the file or its rules are invalid now: a
-    /// gateway that runs has read them before, and has to obey in an emergency. `nil` where the
+    /// gateway that runs has read them before, and has to obey in an emergency. Empty where the
     /// file can't be read or names no admin listener.
-    package static func adminPlace(
+    package static func adminListeners(
         _ path: String,
         files: some ConfigurationFiles = DiskFiles()
-    ) -> AdminPlace? {
+    ) -> [AdminListener] {
         let log = ProblemLog()
-        guard let draft = draft(path, files: files, log: log),
-            let address = draft.admin.address?.value
-        else { return nil }
+        guard let draft = draft(path, files: files, log: log) else { return [] }
         let named = NamedFiles(folder: draft.folder, disk: files, log: log)
-        return AdminPlace(address: address, token: draft.admin.token(named))
+        return draft.admin.compactMap { $0.listener(named) }
     }
 
     private static func draft(

@@ -8,6 +8,8 @@ package struct FirstConfiguration {
         /// The API: `host:port`, `http://host:port`, `https://host` or `unix:/path`.
         package var origin: String
         package var listen = "127.0.0.1:8080"
+        /// The address for Prometheus.
+        package var metrics = "127.0.0.1:9901"
         /// The pattern of the paths that the first rule is for.
         package var path = "/**"
         /// The App ID; `nil` for a gateway that forwards and verifies nothing yet.
@@ -56,7 +58,8 @@ package struct FirstConfiguration {
     package static func word(for keyPath: String) -> String {
         let words = [
             ("apps[0].id", "--app"), ("apps[0].test_root", "--test-root"),
-            ("listen[0]", "--listen"), ("[0].match.path", "--path"), ("origins.", "<origin>"),
+            ("listen[0]", "--listen"), ("admin[1]", "--metrics"), ("[0].match.path", "--path"),
+            ("origins.", "<origin>"),
         ]
         return words.first { keyPath.hasPrefix($0.0) }?.1 ?? keyPath
     }
@@ -77,9 +80,12 @@ package struct FirstConfiguration {
             listen:
               - address: \(quoted(options.listen))
 
-            # For operators alone: probes, metrics, and commands such as `portcullis rollout`. A
-            # user who may connect to this socket may change rollouts.
-            admin: { address: \(quoted("unix:\(options.folder)/admin.sock")) }
+            # For operators alone. Commands such as `portcullis rollout` use the socket: a user who
+            # may connect to it may change rollouts. Prometheus and a browser use the address, which
+            # changes nothing; its page / is the dashboard.
+            admin:
+              - address: \(quoted("unix:\(options.folder)/admin.sock"))
+              - { address: \(quoted(options.metrics)), serves: [probes, metrics, pages] }
 
             # The API. More servers share the requests. A name is looked up again and again.
             origins:

@@ -13,14 +13,8 @@ package import Verification
 package struct GatewayConfiguration: Sendable {
     /// `listen`, mandatory: at least one, no address twice.
     package let listeners: [ListenSettings]
-    /// `admin.address`: metrics, status and probes; `nil` for none.
-    package let admin: ServerAddress?
-    /// `admin.calls`: default `unix`.
-    package let adminCalls: AdminCalls
-    /// `admin.hosts`: names under which it serves beside `localhost`, in lower case. Default none.
-    package let adminHosts: [String]
-    /// `admin.token_file`: the token of callers; `nil` where they need none.
-    package let operatorToken: OperatorToken?
+    /// `admin`: the listeners for operators, in the order of the file. Default none.
+    package let admin: [AdminListener]
     /// `lanes`: default `auto`.
     package let loops: EventLoopCount
     /// `origins`, mandatory, in the order of the file; rules refer to them by index.
@@ -95,14 +89,6 @@ package struct GatewayConfiguration: Sendable {
         // An order may switch such a rule off and on again, and sessions outlive that.
         guard fileRules.rules.contains(where: { $0.accept.takesSessions }) else { return nil }
         return .openingSessions(apps: apps.map(\.id))
-    }
-
-    /// Whether the admin listener serves calls that change something.
-    package var servesAdminCalls: Bool {
-        switch adminCalls {
-        case .unix: admin?.isUnix ?? false || operatorToken != nil
-        case .any: admin != nil
-        }
     }
 
     package func ordered(by orders: RolloutOrders) -> GatewayConfiguration {

@@ -4,9 +4,9 @@ package import Encodings
 import EventLoops
 package import HTTPWire
 package import Proxy
-import Services
+package import Services
 
-/// A call of a running gateway's admin listener, by a command.
+/// A call of a running gateway's admin listeners, by a command.
 package enum AdminCall {
     /// Why there is no answer.
     package struct Fault: Error, Sendable {
@@ -18,49 +18,92 @@ package enum AdminCall {
     /// windows, each with 48 versions of the app.
     private static let contentMax = 256 << 20
 
-    /// Makes a call on its own event loop. The process continues until `ended` ends it.
+    /// A page or a call, and its content.
+    package struct Request: Sendable {
+        let method: Method
+        let page: String
+        let content: [UInt8]
+        /// The kind that a listener has to serve.
+        let access: OperatorGate.Access
+        /// The longest wait for the answer; `nil` for that of every client.
+        let milliseconds: UInt64?
+
+        package init(
+            _ method: Method,
+            _ page: String,
+            _ access: OperatorGate.Access,
+            content: [UInt8] = [],
+            waiting milliseconds: UInt64? = nil
+        ) {
+            (self.method, self.page, self.content) = (method, page, content)
+            (self.access, self.milliseconds) = (access, milliseconds)
+        }
+    }
+
+    /// Asks the first listener that serves such requests, and the next one where no gateway answers
+    /// there. On its own event loop; the process continues until `ended` ends it.
     ///
-    /// - place: `nil` where the configuration has no admin listener.
+    /// - listeners: all of the configuration.
     package static func send(
-        _ method: Method,
-        _ page: String,
-        content: [UInt8] = [],
-        to place: AdminPlace?,
-        waiting milliseconds: UInt64? = nil,
+        _ request: Request,
+        to listeners: [AdminListener],
         ended: @escaping @Sendable (Result<HTTPResponse, Fault>) -> Void
     ) {
         do throws(Fault) {
-            let (name, address) = try address(of: place)
+            let serving = listeners.filter { $0.serves.contains(request.access) }
+            guard !serving.isEmpty else { throw unserved(listeners, request.access) }
             let loop = try loop()
             loop.start()
-            loop.perform {
-                let client = client(name, address, milliseconds, on: loop)
-                var request = HTTPRequest(method, page, authority: "localhost")
-                request.content = content
-                if let token = place?.token {
-                    request.fields.append(("Authorization", token.authorization))
-                }
-                client.send(request) { result in
-                    withExtendedLifetime(client) {}
-                    ended(result.mapError { Fault(text: text(of: $0, name)) })
-                }
-            }
+            loop.perform { send(request, to: serving[...], on: loop, ended) }
         } catch {
             ended(.failure(error))
         }
     }
 
-    private static func address(of place: AdminPlace?) throws(Fault) -> (String, SocketAddress) {
-        guard let admin = place?.address else {
-            throw Fault(
-                text: "the configuration has no admin listener; add `admin: { address: "
-                    + "unix:/run/portcullis/admin.sock }` and restart the gateway"
-            )
+    private static func send(
+        _ request: Request,
+        to listeners: ArraySlice<AdminListener>,
+        on loop: EventLoop,
+        _ ended: @escaping @Sendable (Result<HTTPResponse, Fault>) -> Void
+    ) {
+        guard let listener = listeners.first else { return }
+        let rest = listeners.dropFirst()
+        let name = listener.address.text
+        guard let address = listener.address.socketAddress else {
+            return ended(.failure(Fault(text: "\(name) is no address to connect to")))
         }
-        guard let address = admin.socketAddress else {
-            throw Fault(text: "\(admin.text) is no address to connect to")
+        let client = client(name, address, request.milliseconds, on: loop)
+        var sent = HTTPRequest(request.method, request.page, authority: "localhost")
+        sent.content = request.content
+        if let token = listener.token {
+            sent.fields.append(("Authorization", token.authorization))
         }
-        return (admin.text, address)
+        client.send(sent) { result in
+            withExtendedLifetime(client) {}
+            // Nothing was sent, so the next one may be asked.
+            if case .failure(.unreachable) = result, !rest.isEmpty {
+                return send(request, to: rest, on: loop, ended)
+            }
+            ended(result.mapError { Fault(text: text(of: $0, name)) })
+        }
+    }
+
+    private static func unserved(
+        _ listeners: [AdminListener],
+        _ access: OperatorGate.Access
+    ) -> Fault {
+        let next =
+            "add `- address: unix:/run/portcullis/admin.sock` to `admin` and restart the "
+            + "gateway"
+        guard !listeners.isEmpty else {
+            return Fault(text: "the configuration has no admin listener; \(next)")
+        }
+        let kind =
+            switch access {
+            case .open, .metrics, .page: "pages"
+            case .lookup, .call: "calls"
+            }
+        return Fault(text: "no admin listener of the configuration serves \(kind); \(next)")
     }
 
     private static func loop() throws(Fault) -> EventLoop {
@@ -112,6 +155,8 @@ package struct RolloutAnswer {
     package let order: Int64?
     /// Whether the gateway that was asked alone obeys, until the fleet's database answers.
     package let isPending: Bool
+    /// Why the gateway's file does not have the order yet; `nil` where it has.
+    package let unsaved: String?
 
     package init(_ text: Span<UInt8>) throws(JSONError) {
         var reader = JSONReader()
@@ -136,6 +181,7 @@ package struct RolloutAnswer {
         (self.from, self.to, self.order) = (from, to, order)
         areAllLoopsTold = flags["all_lanes"] ?? false
         isPending = flags["pending"] ?? false
+        unsaved = texts["unsaved"]
     }
 }
 
@@ -149,11 +195,15 @@ package struct ForecastAnswer {
     package let order: Int64?
     /// Also `true` where the answer can't be read.
     package let asksConfirmation: Bool
+    /// Whether requests of the last hour say whom it would refuse.
+    package let hasData: Bool
 
     package init(_ text: Span<UInt8>) {
         let confirm = JSONPointer(tokens: ["confirm"]).string(in: text)
         // An older gateway's answer has none; the order is not compared with others then.
-        order = JSONDocument(text, members: ["order"])?.integer("order").map { Int64($0) }
+        let document = JSONDocument(text, members: ["order", "requests"])
+        order = document?.integer("order").map { Int64($0) }
+        hasData = document?.integer("requests") ?? 0 > 0
         asksConfirmation = confirm != Array("none".utf8)
         lines = (0..<Self.linesMax).compactMap { place in
             let line = JSONPointer(tokens: ["lines", "\(place)"]).string(in: text)

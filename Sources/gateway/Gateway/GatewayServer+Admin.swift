@@ -43,17 +43,18 @@ extension GatewayServer: AdminSource {
         }
     }
 
-    /// The calls that operators may make beside reading pages.
-    var operatorCalls: OperatorCalls {
-        let configuration = plane.configuration
+    /// What operators may do at a listener beside reading its pages.
+    func operatorCalls(_ listener: AdminListener, _ tokens: OperatorTokenBox) -> OperatorCalls {
         var calls = OperatorCalls()
         calls.reports = parts.reports
         calls.keySet = self
         // No page of another host has this host's own name.
-        let hosts = configuration.adminHosts + [SyslogLink.hostName].filter { !$0.isEmpty }
-        let needsToken = configuration.servesAdminCalls && configuration.operatorToken != nil
-        calls.gate = OperatorGate(tokens: needsToken ? operatorTokens : nil, hosts: hosts)
-        guard configuration.servesAdminCalls else { return calls }
+        let hosts = listener.hosts + [SyslogLink.hostName].filter { !$0.isEmpty }
+        calls.gate = OperatorGate(
+            serving: listener.serves,
+            tokens: listener.asksForToken ? tokens : nil,
+            hosts: hosts
+        )
         calls.devices = parts.apple.devices
         calls.origins = parts.directory
         calls.rollouts = parts.rollouts
@@ -110,6 +111,7 @@ extension GatewayServer: AdminSource {
         snapshot.store.lookUps = statistics.lookUps
         snapshot.store.foundLookUps = statistics.foundLookUps
         snapshot.store.database = keys.databaseStatistics
+        snapshot.unsavedOrders = parts.rollouts.unsaved
         addFleet(to: &snapshot)
         snapshot.process = .current
         snapshot.host = SyslogLink.hostName
@@ -139,9 +141,11 @@ extension GatewayServer: AdminSource {
     }
 }
 
-/// Holds the token of operators for the event loop that needs it; a reload replaces it.
+/// Holds the token of a listener for the event loop that needs it; a reload replaces it.
 final class OperatorTokenBox: OperatorTokenSource {
-    private let token = Mutex<OperatorToken?>(nil)
+    private let token: Mutex<OperatorToken?>
+
+    init(_ token: OperatorToken?) { self.token = Mutex(token) }
 
     var operatorToken: OperatorToken? { token.withLock { $0 } }
 

@@ -58,10 +58,10 @@ package final class GatewayServer: @unchecked Sendable {
     /// The listening sockets.
     struct Listening {
         let clients: [ListenerSet]
-        /// The operators' socket, and its event loop; `nil` when there is none.
-        let operators: (socket: ListenerSet, loop: EventLoop)?
+        /// The operators' sockets, in the order of the configuration, each with its event loop.
+        let operators: [(socket: ListenerSet, loop: EventLoop)]
 
-        var all: [ListenerSet] { clients + [operators?.socket].compactMap(\.self) }
+        var all: [ListenerSet] { clients + operators.map(\.socket) }
     }
 
     let plane: ControlPlane
@@ -79,17 +79,17 @@ package final class GatewayServer: @unchecked Sendable {
     let madeStore: Bool
     /// The ledger of held content, for all event loops.
     let held = HeldLedger()
-    /// The operators' token, where the address does not say who may call.
-    let operatorTokens = OperatorTokenBox()
-    /// Neither drained nor reloaded: it ends with the process.
-    private(set) var operatorLoop: LoopUnit?
+    /// The tokens of the admin listeners, in their order.
+    let operatorTokens: [OperatorTokenBox]
+    /// Neither drained nor reloaded: they end with the process.
+    private(set) var operatorLoops: [LoopUnit] = []
     private var signals: SignalWatch?
 
     /// The addresses of the listeners, with real ports.
     package var addresses: [String] { listening.clients.map(\.text) }
 
-    /// The address of the admin listener; `nil` when there is none.
-    package var adminAddress: String? { listening.operators?.socket.text }
+    /// The addresses of the admin listeners, with real ports.
+    package var adminAddresses: [String] { listening.operators.map(\.socket.text) }
 
     /// Takes calls to Apple's services.
     package var appleServices: any AppleCalling { parts.apple.calls }
@@ -131,7 +131,7 @@ package final class GatewayServer: @unchecked Sendable {
         let log = outputs.logger(configuration.log.level)
         let startedAt = Int64(time(nil))
         let count = Self.count(configuration.loops)
-        try DescriptorLimit.raise(loops: count, listeners: configuration.listeners.count)
+        try DescriptorLimit.raise(loops: count, configuration)
         let watch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
         tickets = TicketKeys(now: ControlPlane.monotonicSeconds)
         let preparation = try Preparation.complete(
@@ -183,7 +183,7 @@ package final class GatewayServer: @unchecked Sendable {
             parties,
             admission
         )
-        operatorTokens.replace(by: configuration.operatorToken)
+        operatorTokens = configuration.admin.map { OperatorTokenBox($0.token) }
         reloads = Reloads(plane, judging, parts, admission, outputs, accessLog, operatorTokens)
         lifecycle = Lifecycle(plane, reloads, parts, keys, outputs)
         faults = FaultReports(plane, outputs)
@@ -358,18 +358,20 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     private func startOperators(_ collector: SnapshotCollector) {
-        guard let (socket, loop) = listening.operators else { return }
-        let proxy = ProxyLoop.operators(
-            loop,
-            collector,
-            keys: judging.keys,
-            issuer: judging.issuer,
-            calls: plane.queue.sync { operatorCalls }
-        )
-        let unit = LoopUnit(loop, proxy)
-        operatorLoop = unit
-        // Operators are accepted even when clients have used all of their descriptors.
-        unit.start([socket.socket(ofLoop: 0)], descriptorsMax: .max) { _ in }
+        let listeners = plane.queue.sync { plane.configuration.admin }
+        for (place, (socket, loop)) in listening.operators.enumerated() {
+            let proxy = ProxyLoop.operators(
+                loop,
+                collector,
+                keys: judging.keys,
+                issuer: judging.issuer,
+                calls: operatorCalls(listeners[place], operatorTokens[place])
+            )
+            let unit = LoopUnit(loop, proxy)
+            operatorLoops.append(unit)
+            // Operators are accepted even when clients have used all of their descriptors.
+            unit.start([socket.socket(ofLoop: 0)], descriptorsMax: .max) { _ in }
+        }
     }
 
     private func announce() {
@@ -378,7 +380,9 @@ package final class GatewayServer: @unchecked Sendable {
                 "listening on \(set.text)\(set.isLent ? ", a socket of the service manager" : "")"
             )
         }
-        if let adminAddress { plane.log.notice("admin on \(adminAddress)") }
+        for (address, listener) in zip(adminAddresses, plane.configuration.admin) {
+            plane.log.notice("admin on \(address): \(listener.servesText)")
+        }
         let (loops, rules) = (plane.loops.count, plane.configuration.rules.rules.count)
         plane.log.notice("\(loops) event loops, \(rules) rules, \(judging.keys.count) keys")
         if let text = plane.configuration.spillText { plane.log.notice("\(text)") }
@@ -428,10 +432,12 @@ extension GatewayServer.Listening {
         var inherited = surroundings.inherited
         let certificates = preparation.certificates.listeners
         clients = try ListenerSet.clients(configuration, certificates, loops: count, &inherited)
-        let socket = try ListenerSet.operators(configuration, &inherited)
-        operators = try socket.map { socket throws(GatewayError) in
-            (socket, try GatewayServer.loop(count, surroundings.wallClock))
+        var operators: [(socket: ListenerSet, loop: EventLoop)] = []
+        for socket in try ListenerSet.operators(configuration, &inherited) {
+            let number = count + operators.count
+            operators.append((socket, try GatewayServer.loop(number, surroundings.wallClock)))
         }
+        self.operators = operators
         for what in inherited.discardRest() {
             log.warning(
                 """

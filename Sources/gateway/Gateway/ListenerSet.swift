@@ -96,13 +96,16 @@ struct ListenerSet {
         return sets
     }
 
-    /// The socket for operators; `nil` where none is configured.
+    /// The sockets for operators, in the order of the configuration.
     static func operators(
         _ configuration: GatewayConfiguration,
         _ inherited: inout InheritedSockets
-    ) throws(GatewayError) -> ListenerSet? {
-        guard let address = configuration.admin else { return nil }
-        return try ListenerSet(address, tls: nil, loops: 1, &inherited)
+    ) throws(GatewayError) -> [ListenerSet] {
+        var sets: [ListenerSet] = []
+        for listener in configuration.admin {
+            sets.append(try ListenerSet(listener.address, tls: nil, loops: 1, &inherited))
+        }
+        return sets
     }
 
     /// Makes the sockets accept clients.

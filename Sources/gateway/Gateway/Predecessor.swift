@@ -293,6 +293,8 @@ extension Rollouts {
         let inForce: RolloutOrders
         let file: RolloutFile
         let fleet: FleetAccess?
+        /// Why the orders are not on disk; `nil` where they are.
+        let unsaved: String?
 
         init(
             _ configuration: GatewayConfiguration,
@@ -310,8 +312,15 @@ extension Rollouts {
                 isInFleet: fleet != nil
             )
             let orders = handed ?? preparation.keptOrders
-            self.orders = Self.newest(orders, configuration.fileRules, file, fleet, log)
-            inForce = self.orders.orders(configuration.fileRules)
+            let rules = configuration.fileRules
+            var unsaved: String?
+            self.orders = Self.newest(orders, rules, file, fleet, log, &unsaved)
+            inForce = self.orders.orders(rules)
+            // The predecessor writes no more. Its disk may have been full.
+            if handed != nil, RolloutFile.kept(of: configuration).orders != self.orders {
+                unsaved = unsaved ?? "the process before could not write them"
+            }
+            self.unsaved = unsaved
         }
 
         /// The newest orders that can be read.
@@ -320,7 +329,8 @@ extension Rollouts {
             _ rules: RuleSet,
             _ file: RolloutFile,
             _ fleet: FleetAccess?,
-            _ log: Logger
+            _ log: Logger,
+            _ unsaved: inout String?
         ) -> FleetOrders {
             guard let fleet else { return orders }
             var ordering: FleetOrdering
@@ -348,8 +358,9 @@ extension Rollouts {
             guard ordering.orders != orders else { return orders }
             do throws(RolloutFile.Fault) {
                 let inForce = ordering.orders.orders(rules)
-                try file.save(ordering.orders, inForce: inForce, ordering.changes, holds: true)
+                try file.save(ordering.orders, inForce: inForce, ordering.changes)
             } catch {
+                unsaved = error.text
                 log.error("the fleet's orders can't be kept for another start: \(error.text)")
             }
             return ordering.orders

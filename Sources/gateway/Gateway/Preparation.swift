@@ -272,7 +272,7 @@ extension Preparation {
         let listeners = configuration.listeners.enumerated().map { index, listener in
             ("listen[\(index)].address", listener.address)
         }
-        let admin = configuration.admin.map { [("admin.address", $0)] } ?? []
+        let admin = configuration.admin.map { ("\($0.keyPath).address", $0.address) }
         return (listeners + admin).compactMap { keyPath, address in
             guard case .unix(let path) = address, let found = obstacle(path) else { return nil }
             return Problem(
@@ -289,7 +289,7 @@ extension Preparation {
     private static func descriptorProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         let shortage = DescriptorLimit.shortage(
             loops: GatewayServer.count(configuration.loops),
-            listeners: configuration.listeners.count
+            configuration
         )
         guard let shortage else { return [] }
         let place = configuration.place(of: "lanes")

@@ -189,26 +189,31 @@ enum DescriptorLimit {
     ///
     /// - Throws: when the hard limit is too low to serve. Dispatch silently ends a process that has
     ///   no descriptor left for it.
-    static func raise(loops: Int, listeners: Int) throws(GatewayError) {
+    static func raise(loops: Int, _ configuration: GatewayConfiguration) throws(GatewayError) {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
         _ = setrlimit(resource, &limit)
-        if let shortage = shortage(of: current, loops: loops, listeners: listeners) {
+        if let shortage = shortage(of: current, loops, configuration) {
             throw shortage
         }
     }
 
-    /// The error that ``raise(loops:listeners:)`` would throw; raises nothing.
-    static func shortage(loops: Int, listeners: Int) -> GatewayError? {
+    /// The error that ``raise(loops:_:)`` would throw; raises nothing.
+    static func shortage(loops: Int, _ configuration: GatewayConfiguration) -> GatewayError? {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return nil }
-        return shortage(of: UInt64(limit.rlim_max), loops: loops, listeners: listeners)
+        return shortage(of: UInt64(limit.rlim_max), loops, configuration)
     }
 
-    private static func shortage(of all: UInt64, loops: Int, listeners: Int) -> GatewayError? {
-        // The admin listener has an event loop of its own.
-        let needed = own + ofService + (loops + 1) * ofLoop + loops * listeners + 1
+    private static func shortage(
+        of all: UInt64,
+        _ loops: Int,
+        _ configuration: GatewayConfiguration
+    ) -> GatewayError? {
+        let (listeners, admins) = (configuration.listeners.count, configuration.admin.count)
+        // Each admin listener has an event loop of its own.
+        let needed = own + ofService + (loops + admins) * ofLoop + loops * listeners + admins
         guard all < UInt64(needed) else { return nil }
         return GatewayError(
             """

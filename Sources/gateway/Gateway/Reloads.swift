@@ -61,7 +61,7 @@ final class Reloads: Sendable {
     private let judging: Judging
     private let parts: Parts
     private let outputs: LogOutputs
-    private let operatorTokens: OperatorTokenBox
+    private let operatorTokens: [OperatorTokenBox]
     private let queue = DispatchQueue(label: "portcullis.loading")
     private let state: QueueBound<State>
 
@@ -72,7 +72,7 @@ final class Reloads: Sendable {
         _ admission: EnrolmentAdmission,
         _ outputs: LogOutputs,
         _ accessLog: LogWriter?,
-        _ operatorTokens: OperatorTokenBox
+        _ operatorTokens: [OperatorTokenBox]
     ) {
         self.plane = plane
         self.judging = judging
@@ -186,7 +186,7 @@ final class Reloads: Sendable {
         parts.parties.proofs.serves(read)
         for loop in plane.loops { loop.reload(next, services) { judging.judge(read) } }
         ControlPlane.warn(next.warnings, plane.log)
-        operatorTokens.replace(by: read.operatorToken)
+        for (box, listener) in zip(operatorTokens, read.admin) { box.replace(by: listener.token) }
         plane.configuration = read
         parts.apple.loaded(read)
         parts.google.loaded(read)

@@ -138,16 +138,13 @@ package struct RolloutFile: Sendable {
     }
 
     /// Appends the changes to the audit log, then writes the orders, all durably. Waits for the
-    /// disk.
+    /// disk. Where it fails, the audit log has none of the changes.
     ///
     /// - inForce: the orders in force.
-    /// - holds: whether the changes take effect also where they can't be saved. Otherwise the audit
-    ///   log tells of none that is not saved.
     func save(
         _ orders: FleetOrders,
         inForce: RolloutOrders,
-        _ changes: [FleetOrders.Change],
-        holds: Bool
+        _ changes: [FleetOrders.Change]
     ) throws(Fault) {
         let lines: [UInt8] = changes.suffix(Self.auditedMax).flatMap { change in
             let isOfFleet = change.version > 0
@@ -161,7 +158,7 @@ package struct RolloutFile: Sendable {
             if let fleetPath { try WholeFile.replace(fleetPath, by: orders.json) }
             try WholeFile.replace(path, by: inForce.json)
         } catch {
-            if let size, !holds { truncate(auditPath, size) }
+            if let size { truncate(auditPath, size) }
             throw error
         }
     }

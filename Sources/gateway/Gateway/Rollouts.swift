@@ -22,6 +22,10 @@ final class Rollouts: Sendable {
     private static let shownMax = 50
     /// The longest wait of an answer for busy event loops: 2 s.
     private static let patience = DispatchTimeInterval.seconds(2)
+    /// The interval of tries to write orders that hold and are not on disk.
+    private static let retryPace = DispatchTimeInterval.seconds(2)
+    /// The most changes that wait for the audit log while it can't be written, the latest.
+    private static let unauditedMax = 64
 
     struct Waiting {
         let call: RolloutRequest.Call
@@ -66,6 +70,10 @@ final class Rollouts: Sendable {
         var waiting: [Waiting] = []
         /// An order is being decided or saved.
         var isDeciding = false
+        /// Why the orders in force are not on disk; `nil` where they are.
+        var unsaved: String?
+        /// A try to write them is due.
+        var isRetrying = false
         /// The database did not answer the last time.
         var isAway = false
         /// No further order is accepted: the orders go to the successor.
@@ -82,7 +90,9 @@ final class Rollouts: Sendable {
     private let file: RolloutFile
     /// `nil` where the orders are of this gateway alone.
     let fleet: FleetAccess?
-    private let queue = DispatchQueue(label: "portcullis.rollout")
+    private let queue: DispatchQueue
+    /// Changes in force that the audit log does not have, on ``queue``.
+    private let unaudited: QueueBound<[FleetOrders.Change]>
     /// The queue on which the database is waited for.
     private let asking = DispatchQueue(label: "portcullis.rollout.database")
     private let state: QueueBound<State>
@@ -90,12 +100,18 @@ final class Rollouts: Sendable {
     init(_ plane: ControlPlane, _ start: Start) {
         self.plane = plane
         (file, fleet) = (start.file, start.fleet)
+        queue = DispatchQueue(label: "portcullis.rollout")
+        unaudited = QueueBound([], on: queue)
         let orders = start.orders
-        let state = State(reached: orders, orders: start.inForce, version: orders.version)
+        var state = State(reached: orders, orders: start.inForce, version: orders.version)
+        state.unsaved = start.unsaved
         self.state = QueueBound(state, on: plane.queue)
     }
 
-    func start(_ consumers: Consumers) { state.value.consumers = consumers }
+    func start(_ consumers: Consumers) {
+        state.value.consumers = consumers
+        if state.value.unsaved != nil { saveLater() }
+    }
 
     var orders: RolloutOrders { state.value.orders }
 
@@ -104,6 +120,9 @@ final class Rollouts: Sendable {
     var fleetOrders: (version: Int64, pending: Int)? {
         fleet.map { _ in (state.value.version, state.value.reached.pending.count) }
     }
+
+    /// Why the orders in force are not on disk; `nil` where they are.
+    var unsaved: String? { state.value.unsaved }
 
     /// Whether an order waits or is being saved, or none is accepted.
     var isBusy: Bool {
@@ -152,6 +171,9 @@ final class Rollouts: Sendable {
 
     /// Saves what was reached, and then has it take effect.
     ///
+    /// A full disk must not prevent an app from working: what refuses no more clients holds at
+    /// once, and is written later. So does what a fleet has agreed on: its database has it.
+    ///
     /// - order: the order that has led there; `nil` where it came from elsewhere.
     private func save(
         _ reached: FleetOrders,
@@ -159,33 +181,93 @@ final class Rollouts: Sendable {
         _ order: Waiting?,
         _ reach: RolloutReach = .gateway
     ) {
-        let orders = reached.orders(plane.configuration.fileRules)
-        // What a fleet has agreed on holds, and so do its emergencies and guards: a full disk must
-        // not prevent an app from working.
-        let isFirm = fleet != nil || order?.by == RolloutNote.guardName
-        queue.async { [self, file] in
-            let result = Result { () throws(RolloutFile.Fault) in
-                try file.save(reached, inForce: orders, changes, holds: isFirm)
-            }
+        let rules = plane.configuration.fileRules
+        let orders = reached.orders(rules)
+        let now = UnixTime(seconds: plane.wallSeconds)
+        let isFirm =
+            fleet != nil || orders.refusesNoMore(than: state.value.orders, rules, at: now)
+        queue.async { [self] in
+            let fault = write(reached, orders, changes, holds: isFirm)
             plane.perform { [self] in
-                switch result {
-                case .success: break
-                case .failure(let fault) where isFirm:
-                    let what = fleet == nil ? "guard's order holds" : "fleet's orders hold"
-                    plane.log.error("the \(what) until the next start: \(fault.text)")
-                case .failure(let fault):
-                    plane.log.error("a change of rollouts has no effect: \(fault.text)")
-                    if let order { ended(order, .unsaved(fault.text)) }
+                if let fault, !isFirm {
+                    plane.log.error("a change of rollouts has no effect: \(fault)")
+                    if let order { ended(order, .unsaved(fault)) }
                     return
                 }
                 if fleet == nil { state.value.reached = reached }
+                written(fault)
                 takeEffect(orders, reached.version, changes) { areAllTold in
                     guard let order, let change = changes.last?.change else { return }
-                    order.done(.changed(change, reach, areAllLoopsTold: areAllTold))
+                    order.done(.changed(change, reach, areAllTold: areAllTold, unsaved: fault))
                 }
                 guard order != nil else { return }
                 state.value.isDeciding = false
                 decideNext()
+            }
+        }
+    }
+
+    /// Writes the orders, and the changes that the audit log lacks. Waits for the disk, on the
+    /// queue of the file.
+    ///
+    /// - holds: whether the changes are in force also where they can't be written.
+    /// - Returns: why they are not written; `nil` where they are.
+    private func write(
+        _ reached: FleetOrders,
+        _ orders: RolloutOrders,
+        _ changes: [FleetOrders.Change],
+        holds: Bool
+    ) -> String? {
+        let lacking = Array((unaudited.value + changes).suffix(Self.unauditedMax))
+        do throws(RolloutFile.Fault) {
+            try file.save(reached, inForce: orders, lacking)
+            unaudited.value = []
+            return nil
+        } catch {
+            if holds { unaudited.value = lacking }
+            return error.text
+        }
+    }
+
+    /// Orders in force were written, or not.
+    private func written(_ fault: String?) {
+        let before = state.value.unsaved
+        state.value.unsaved = fault
+        if let fault {
+            plane.log.error(
+                """
+                the orders about rollouts hold, and are not yet written, so they would end with \
+                the process: \(fault); next: make room on that disk; the gateway tries again until \
+                they are written
+                """
+            )
+            saveLater()
+        } else if before != nil {
+            plane.log.notice("the orders about rollouts are written")
+        }
+    }
+
+    private func saveLater() {
+        guard !state.value.isRetrying else { return }
+        state.value.isRetrying = true
+        plane.perform(after: Self.retryPace) { [weak self] in self?.saveAgain() }
+    }
+
+    /// Tries to write the orders in force.
+    private func saveAgain() {
+        state.value.isRetrying = false
+        guard state.value.unsaved != nil else { return }
+        // An order that is being saved would be replaced by what is in force; a successor owns the
+        // file.
+        guard !state.value.isDeciding, !state.value.isClosed else { return saveLater() }
+        let reached = state.value.reached
+        let orders = reached.orders(plane.configuration.fileRules)
+        queue.async { [self] in
+            let fault = write(reached, orders, [], holds: true)
+            plane.perform { [self] in
+                // The log has said why, and the next try follows.
+                guard fault == nil else { return saveLater() }
+                if state.value.unsaved != nil { written(nil) }
             }
         }
     }
@@ -453,6 +535,7 @@ extension Rollouts: RolloutTaking {
             state.value.consumers.lastHour(id) { report in
                 guard let report else { return done(.late) }
                 let forecast = RolloutForecast(
+                    id,
                     report,
                     from: before.refusedShare(at: now),
                     to: after.refusedShare(at: now),

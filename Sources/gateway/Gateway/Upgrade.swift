@@ -108,8 +108,8 @@ struct Upgrade {
         let began = MonotonicClock.nanoseconds
         let pulse = watchdogPulse()
         defer { pulse?.end() }
-        // Also the operators' event loop: its calls use tokens of devices.
-        let park = LoopBarrier(server.plane.loops + [server.operatorLoop].compactMap(\.self))
+        // Also the operators' event loops: their calls use tokens of devices.
+        let park = LoopBarrier(server.plane.loops + server.operatorLoops)
         defer { park.open() }
         guard park.wait(Self.loopTime) else {
             successor.kill()
@@ -123,7 +123,7 @@ struct Upgrade {
         server.parts.apple.devices.handOver(to: line)
         line.start { [server] in server.lifecycle.successorChanged(isHung: $0) }
         for unit in server.plane.loops { unit.leaveSockets(closes: false) }
-        server.operatorLoop?.leaveSockets(closes: true)
+        for unit in server.operatorLoops { unit.leaveSockets(closes: true) }
         return Done(process: successor.identifier, pause: pause)
     }
 

@@ -24,6 +24,9 @@ struct InitCommand: ParsableCommand {
     @Option(help: "Where clients connect.")
     var listen = "127.0.0.1:8080"
 
+    @Option(help: "Where Prometheus and the dashboard's browser connect.")
+    var metrics = "127.0.0.1:9901"
+
     @Option(help: "The folder to write into; it is made if there is none.")
     var folder = "portcullis"
 
@@ -37,6 +40,7 @@ struct InitCommand: ParsableCommand {
         options.app = app
         options.path = path
         options.listen = listen
+        options.metrics = metrics
         options.testRoot = testRoot.map {
             URL(filePath: $0).standardizedFileURL.path(percentEncoded: false)
         }

@@ -7,6 +7,7 @@ import Glibc
 import HTTPWire
 import Proxy
 import Rules
+import Services
 
 struct OriginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -27,7 +28,7 @@ struct OriginsListCommand: ParsableCommand {
     @OptionGroup var gateway: AdminOptions
 
     func run() throws {
-        try gateway.call(.get, "/origins") { response in
+        try gateway.call(.init(.get, "/origins", .page)) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }
@@ -49,7 +50,8 @@ struct OriginsDrainCommand: ParsableCommand {
     var server: String
 
     func run() throws {
-        try gateway.call(.post, "/origins/drain", server) { _ in
+        let content = Array(server.utf8)
+        try gateway.call(.init(.post, "/origins/drain", .call, content: content)) { _ in
             StandardOutput.write("\(server) gets no new requests\n") ? 0 : 1
         }
     }
@@ -67,7 +69,8 @@ struct OriginsUndrainCommand: ParsableCommand {
     var server: String
 
     func run() throws {
-        try gateway.call(.post, "/origins/undrain", server) { _ in
+        let content = Array(server.utf8)
+        try gateway.call(.init(.post, "/origins/undrain", .call, content: content)) { _ in
             StandardOutput.write("\(server) gets requests again\n") ? 0 : 1
         }
     }
@@ -86,45 +89,36 @@ struct AdminOptions: ParsableArguments {
     ///
     /// - rule: the rule's id, for a hint where no rule has it.
     func call(
-        _ method: Method,
-        _ page: String,
-        _ content: String = "",
+        _ request: AdminCall.Request,
         about rule: String? = nil,
-        waiting milliseconds: UInt64? = nil,
         _ succeeded: @escaping @Sendable (HTTPResponse) -> Int32
     ) throws -> Never {
         let asked = try LoadedFile.gateway(file)
-        Self.send(method, page, content, rule, to: asked, waiting: milliseconds) { response in
-            Glibc.exit(succeeded(response))
-        }
+        Self.send(request, rule, to: asked) { Glibc.exit(succeeded($0)) }
         dispatchMain()
     }
 
     /// Asks the gateway. The closure gets a success; any other answer ends the process with 1.
     ///
-    /// - unanswered: called with the reason when there is no answer, before the process ends.
+    /// - unanswered: called with the reason where no gateway answers, or the one that does takes no
+    ///   such call from this command; before the process ends.
     static func send(
-        _ method: Method,
-        _ page: String,
-        _ content: String,
+        _ request: AdminCall.Request,
         _ rule: String?,
         to asked: AskedGateway,
-        waiting milliseconds: UInt64? = nil,
         _ succeeded: @escaping @Sendable (HTTPResponse) -> Void,
         unanswered: @escaping @Sendable (String) -> Void = {
             StandardError.write("portcullis: \($0)")
         }
     ) {
-        AdminCall.send(
-            method,
-            page,
-            content: Array(content.utf8),
-            to: asked.place,
-            waiting: milliseconds
-        ) { result in
+        AdminCall.send(request, to: asked.listeners) { result in
             switch result {
             case .success(let response) where response.status == 200: return succeeded(response)
             case .success(let response):
+                if let refusal = refusal(of: response) {
+                    unanswered(refusal)
+                    break
+                }
                 let ids = asked.configuration?.fileRules.rules.map(\.id) ?? []
                 let meant = rule.flatMap { Suggestion.closest(to: $0, among: ids) }
                 let store = asked.configuration?.store
@@ -133,6 +127,28 @@ struct AdminOptions: ParsableArguments {
             case .failure(let fault): unanswered(fault.text)
             }
             Glibc.exit(1)
+        }
+    }
+
+    private static func reason(of response: HTTPResponse) -> Substring? {
+        response.field("App-Attest-Error").map { $0.prefix { $0 != ";" } }
+    }
+
+    /// Why the gateway takes no such call from this command; `nil` where it has judged the call.
+    private static func refusal(of response: HTTPResponse) -> String? {
+        switch reason(of: response) {
+        case "page-unknown":
+            "the admin listener of the running gateway serves no such calls; add a listener with "
+                + "`- address: unix:/run/portcullis/admin.sock` to `admin`, and restart the gateway"
+        case "host-refused":
+            "the address is one of another server, which does not answer to localhost"
+        case "token-missing":
+            "the gateway asks for a token, and this command has none; set `token_file` as the "
+                + "gateway has it, and run the command as a user who may read that file"
+        case "token-wrong":
+            "the gateway has another token than the file of `token_file` now; reload the gateway, "
+                + "which reads the file again"
+        case .some, .none: nil
         }
     }
 
@@ -159,7 +175,7 @@ struct AdminOptions: ParsableArguments {
     /// - rule: the rule that was probably meant.
     /// - isFleet: whether gateways share a database, which has the orders.
     private static func text(of response: HTTPResponse, _ rule: String?, isFleet: Bool) -> String {
-        let reason = response.field("App-Attest-Error").map { $0.prefix { $0 != ";" } }
+        let reason = reason(of: response)
         switch reason {
         case "no-such-server":
             return "portcullis: no origin has this server; `portcullis origins list` shows all"
@@ -175,8 +191,8 @@ struct AdminOptions: ParsableArguments {
             return "portcullis: the order is not confirmed: \(problem(in: response))"
         case "rollout-unsaved":
             return "portcullis: nothing has changed, since the change can't be saved: "
-                + "\(problem(in: response)); next: make room on the store's disk, or write the "
-                + "mode into the configuration and reload"
+                + "\(problem(in: response)); next: make room on the store's disk; what refuses "
+                + "fewer clients, as `--all observe`, holds without it"
         case "rollout-stale":
             return "portcullis: nothing has changed: the fleet has a newer order: "
                 + "\(problem(in: response)); look at it with `portcullis rollout`, then give yours"
@@ -191,15 +207,6 @@ struct AdminOptions: ParsableArguments {
         case "no-such-gateway":
             return "portcullis: the fleet has no gateway of this name; `portcullis fleet status` "
                 + "lists all of them"
-        case "page-unknown":
-            return "portcullis: this admin listener serves no calls; use a Unix socket for "
-                + "`admin.address`, or set `admin.token_file`, and restart the gateway"
-        case "token-missing":
-            return "portcullis: the gateway asks for a token, and the configuration has none; set "
-                + "`admin.token_file` as the gateway has it"
-        case "token-wrong":
-            return "portcullis: the gateway has another token than the file of `admin.token_file` "
-                + "now; reload the gateway, which reads the file again"
         case .some, .none:
             return "portcullis: the gateway answered \(response.status) \(reason ?? "")"
         }

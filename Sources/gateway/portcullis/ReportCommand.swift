@@ -38,13 +38,14 @@ struct ReportCommand: ParsableCommand {
             case (let window, false): "/report/\((window ?? .hour).rawValue)/text"
             }
         let method: Method = rule == nil ? .get : .post
-        try gateway.call(
+        let request = AdminCall.Request(
             method,
             page + member.query,
-            rule ?? "",
-            about: rule,
+            .page,
+            content: Array((rule ?? "").utf8),
             waiting: Self.waitMilliseconds
-        ) { response in
+        )
+        try gateway.call(request, about: rule) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }
@@ -87,7 +88,8 @@ struct WhyCommand: ParsableCommand {
     func run() throws {
         // A key id does not leave the command: its short name is used instead.
         let name = KeyID(base64: self.name).map(\.logName) ?? self.name
-        try gateway.call(.post, (json ? "/why/json" : "/why") + member.query, name) { response in
+        let page = (json ? "/why/json" : "/why") + member.query
+        try gateway.call(.init(.post, page, .lookup, content: Array(name.utf8))) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }

@@ -6,6 +6,7 @@ import Glibc
 import HTTPWire
 import Proxy
 import Rules
+import Services
 
 struct RolloutCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,9 +17,10 @@ struct RolloutCommand: ParsableCommand {
             holds over reloads and restarts, and stands in the audit log beside the store. Before \
             a rule refuses more clients than it does, it prints whom the last hour's requests \
             would have cost; where these are more than the rule's guard allows (2 % without a \
-            guard), the order needs --yes, or a yes at the terminal. Gateways that share a \
-            database all obey within two seconds, and where the one that is asked does not \
-            answer, the order is written into the database.
+            guard), or no request was judged, the order needs --yes, or a yes at the terminal. \
+            An order that refuses fewer clients holds at once, also on a full disk. Gateways that \
+            share a database all obey within two seconds, and where the one that is asked does \
+            not answer, or takes no orders, the order is written into the database.
             """
     )
 
@@ -42,7 +44,7 @@ struct RolloutCommand: ParsableCommand {
     func run() throws {
         guard let request = try request() else {
             let asked = try LoadedFile.gateway(gateway.file)
-            AdminOptions.send(.get, "/rollout", "", nil, to: asked) { response in
+            AdminOptions.send(.init(.get, "/rollout", .page), nil, to: asked) { response in
                 let text = String(decoding: response.content, as: UTF8.self)
                 Glibc.exit(StandardOutput.write(text) ? 0 : 1)
             } unanswered: { text in
@@ -55,16 +57,15 @@ struct RolloutCommand: ParsableCommand {
         }
         let asked = try LoadedFile.gateway(gateway.file)
         let (rule, yes, why) = (request.rule, yes, why)
-        @Sendable func call(after order: Int64?) -> String {
+        @Sendable func call(_ page: String, after order: Int64?) -> AdminCall.Request {
             let call = RolloutRequest.Call(request, why: why, after: order)
-            return String(decoding: call.json, as: UTF8.self)
+            return .init(.post, page, .call, content: call.json)
         }
         @Sendable func order(_ text: String) -> Never {
             FleetOrder(asked).give(RolloutRequest.Call(request, why: why), yes, text)
         }
         @Sendable func change(after known: Int64?) {
-            let content = call(after: known)
-            AdminOptions.send(.post, "/rollout/change", content, rule, to: asked) {
+            AdminOptions.send(call("/rollout/change", after: known), rule, to: asked) {
                 let text = Self.text(of: $0.content)
                 Glibc.exit(StandardOutput.write(text) ? 0 : 1)
             } unanswered: {
@@ -75,11 +76,11 @@ struct RolloutCommand: ParsableCommand {
             change(after: nil)
             dispatchMain()
         }
-        let content = call(after: nil)
-        AdminOptions.send(.post, "/rollout/forecast", content, rule, to: asked) { response in
+        AdminOptions.send(call("/rollout/forecast", after: nil), rule, to: asked) { response in
             let forecast = ForecastAnswer(response.content.span)
             for line in forecast.lines { StandardError.write(line) }
-            guard !forecast.asksConfirmation || yes || Self.isConfirmed() else { Glibc.exit(1) }
+            let isConfirmed = yes || !forecast.asksConfirmation || Self.isConfirmed(forecast)
+            guard isConfirmed else { Glibc.exit(1) }
             change(after: forecast.order)
         } unanswered: {
             order($0)
@@ -88,11 +89,16 @@ struct RolloutCommand: ParsableCommand {
     }
 
     /// Whether a person confirms. Without a terminal nothing is ordered.
-    private static func isConfirmed() -> Bool {
+    private static func isConfirmed(_ forecast: ForecastAnswer) -> Bool {
         guard isatty(0) == 1, isatty(2) == 1 else {
             StandardError.write(
-                "portcullis: nothing has changed, since this would refuse many clients; next: find "
-                    + "the reason with `portcullis report`, order a smaller share, or add --yes"
+                forecast.hasData
+                    ? "portcullis: nothing has changed, since this would refuse many clients; "
+                        + "next: find the reason with `portcullis report`, order a smaller share, "
+                        + "or add --yes"
+                    : "portcullis: nothing has changed, since no request says whom this would "
+                        + "refuse; next: let the rule observe until `portcullis report` has "
+                        + "requests of it, or add --yes"
             )
             return false
         }
@@ -131,7 +137,12 @@ struct RolloutCommand: ParsableCommand {
             return "the gateway took it, and answered what can't be read\n"
         }
         let late = change.areAllLoopsTold ? "" : " (some event loops are busy and follow)"
-        let line = "\(change.rule): \(change.from) → \(change.to)\(late)\n"
+        let unsaved =
+            change.unsaved.map { fault in
+                "not yet on disk: \(fault); the gateway obeys until it ends, and writes the order "
+                    + "when there is room; next: make room on the store's disk\n"
+            } ?? ""
+        let line = "\(change.rule): \(change.from) → \(change.to)\(late)\n\(unsaved)"
         if change.isPending {
             return line + "the fleet's database is away: this gateway alone obeys, and writes the "
                 + "order when the database answers; give it to each gateway that must obey now\n"

@@ -9,6 +9,7 @@ import HTTPWire
 import KeyStore
 import Proxy
 import SQLiteKeyStore
+import Services
 
 struct ServeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -109,7 +110,13 @@ struct UpgradeCommand: ParsableCommand {
     @OptionGroup var gateway: AdminOptions
 
     func run() throws {
-        try gateway.call(.post, "/upgrade", waiting: Self.waitMilliseconds) { response in
+        let request = AdminCall.Request(
+            .post,
+            "/upgrade",
+            .call,
+            waiting: Self.waitMilliseconds
+        )
+        try gateway.call(request) { response in
             StandardOutput.write(Self.text(of: response)) ? 0 : 1
         }
     }

@@ -76,8 +76,8 @@ enum StandardError {
 
 /// The gateway that a command asks.
 struct AskedGateway: Sendable {
-    /// `nil` without an admin listener.
-    let place: AdminPlace?
+    /// Empty without an admin listener.
+    let listeners: [AdminListener]
     /// `nil` where the file is invalid now.
     let configuration: GatewayConfiguration?
 }
@@ -94,16 +94,17 @@ enum LoadedFile {
     /// the file does not say where the gateway is asked.
     static func gateway(_ file: String) throws -> AskedGateway {
         let loaded = ConfigurationLoader.load(file)
-        if loaded.configuration == nil, let place = ConfigurationLoader.adminPlace(file) {
+        let listeners = loaded.configuration?.admin ?? ConfigurationLoader.adminListeners(file)
+        if loaded.configuration == nil, !listeners.isEmpty {
             for problem in loaded.problems { StandardError.write(problem.text) }
+            let places = listeners.map(\.address.text).joined(separator: ", ")
             StandardError.write(
-                "\(file): invalid as it is now; the gateway at \(place.address.text) is asked all "
-                    + "the same"
+                "\(file): invalid as it is now; the gateway at \(places) is asked all the same"
             )
-            return AskedGateway(place: place, configuration: nil)
+            return AskedGateway(listeners: listeners, configuration: nil)
         }
         let configuration = try taken(loaded.configuration, file, loaded.problems)
-        return AskedGateway(place: configuration.adminPlace, configuration: configuration)
+        return AskedGateway(listeners: listeners, configuration: configuration)
     }
 
     /// Loads its store and its apps, in the same way.

@@ -54,7 +54,7 @@ final class Stage {
             let file = try folder.write("portcullis.yaml", text)
             gateway = try Self.gateway(file, ending)
             port = try Self.port(of: gateway.addresses.first)
-            adminPort = try Self.port(of: gateway.adminAddress)
+            adminPort = try Self.port(of: gateway.adminAddresses.first)
         } catch {
             _ = folder.remove()
             throw error

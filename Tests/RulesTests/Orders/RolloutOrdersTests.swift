@@ -47,6 +47,86 @@ import Testing
         orders.rules(try rules()).rules.map(\.modeText)
     }
 
+    @Test(arguments: [
+        (["orders 10%"], true), (["orders 25%"], true), (["orders observe"], true),
+        (["orders off"], true), (["all observe"], true), (["orders 26%"], false),
+        (["watched 1%"], false), (["watched observe"], true), (["orders file"], true),
+        (["all resume"], true),
+    ])
+    func `an order refuses no more than the files where it says less`(
+        orders: [String],
+        refusesNoMore: Bool
+    ) throws {
+        let rules = try Self.rules()
+        expectEqual(
+            try Self.ordered(orders).refusesNoMore(than: RolloutOrders(), rules, at: Self.now),
+            refusesNoMore
+        )
+    }
+
+    @Test func `what ends an order that refused less refuses more, also later`() throws {
+        let rules = try Self.rules()
+        func isLess(_ next: [String], than before: [String]) throws -> Bool {
+            let (before, next) = (try Self.ordered(before), try Self.ordered(before + next))
+            return next.refusesNoMore(than: before, rules, at: Self.now)
+        }
+        #expect(try !isLess(["orders file"], than: ["orders 10%"]))
+        #expect(try !isLess(["orders 25%"], than: ["orders observe"]))
+        #expect(try !isLess(["all resume"], than: ["all observe"]))
+        #expect(try isLess(["orders file"], than: ["orders 50%"]))
+        // An emergency hides it only for now.
+        #expect(try !isLess(["orders 26%"], than: ["all observe"]))
+        #expect(try isLess(["orders 24%"], than: ["all observe"]))
+    }
+
+    @Test func `a ramp refuses more later, and a share of today's size does not`() throws {
+        let dates = (Self.now.advanced(bySeconds: -100), Self.now.advanced(bySeconds: 100))
+        let (start, end) = (try #require(Share(percent: "0%")), Share.whole)
+        let match = RouteMatch(path: try PathPattern("/orders"))
+        var demands = Rule.Demands(salt: "orders")
+        demands.rollout = Rollout(
+            .growing(from: dates.0, to: dates.1, start: start, end: end),
+            salt: "orders"
+        )
+        let rule = Rule(
+            id: "orders",
+            index: 0,
+            match: match,
+            origin: OriginIndex(0),
+            mode: .enforce,
+            demands: demands
+        )
+        let fallback = Rule(id: "default", index: 1, match: .all, origin: nil, mode: .deny)
+        let rules = try #require(RuleSet([rule], default: fallback))
+        func order(_ text: String) throws -> RolloutOrders {
+            var orders = RolloutOrders()
+            let request = RolloutRequest.order(try Self.share(text), rule: "orders")
+            _ = try orders.take(request, try Self.note(), rules)
+            return orders
+        }
+        let ramp = RolloutOrders()
+        #expect(try order("50%").refusesNoMore(than: ramp, rules, at: Self.now))
+        #expect(try !order("51%").refusesNoMore(than: ramp, rules, at: Self.now))
+        #expect(try !ramp.refusesNoMore(than: order("100%"), rules, at: Self.now))
+    }
+
+    /// Orders as a command has them: `orders 10%`, `all observe`.
+    private static func ordered(_ texts: [String]) throws -> RolloutOrders {
+        var orders = RolloutOrders()
+        for text in texts {
+            let words = text.split(separator: " ").map(String.init)
+            let request: RolloutRequest =
+                switch (words[0], words[1]) {
+                case ("all", "observe"): .observeAll
+                case ("all", _): .resumeAll
+                case (let rule, "file"): .file(rule: rule)
+                case (let rule, let to): .order(try share(to), rule: rule)
+                }
+            _ = try orders.take(request, try note(), try rules())
+        }
+        return orders
+    }
+
     @Test func `an order of a guard is told from an operator's, and ends like one`() throws {
         var orders = RolloutOrders()
         let rules = try Self.rules()

@@ -21,7 +21,9 @@ import Verification
             startedAt: 1_776_679_200,
             now: (1_776_679_215, 1_015)
         )
-        return try #require(RolloutForecast(report, from: .none, to: .whole, limit: limit))
+        return try #require(
+            RolloutForecast("orders", report, from: .none, to: .whole, limit: limit)
+        )
     }
 
     @Test func `more than 2 % of the requests ask, with a guard more than its share`() throws {
@@ -46,6 +48,26 @@ import Verification
         }
         #expect(try !asks(9))
         #expect(try asks(10))
+    }
+
+    @Test func `where no request was judged, an order asks`() throws {
+        let forecast = try forecast([])
+        #expect(forecast.asksConfirmation)
+        #expect(forecast.lines[0].contains("no request was judged"))
+        let document = String(decoding: forecast.json(order: nil), as: UTF8.self)
+        #expect(document.contains(#""confirm":"needed""#), "\(document)")
+        // Nor where the report does not know the rule, as right after a start.
+        let report = Report(
+            ReportLedger(startedAt: 1_000),
+            [],
+            ReportScope(rule: "orders", windows: [.hour]),
+            startedAt: 1_776_679_200,
+            now: (1_776_679_215, 1_015)
+        )
+        let blind = RolloutForecast("orders", report, from: .none, to: .whole, limit: nil)
+        #expect(blind?.asksConfirmation == true)
+        // What refuses no more clients never asks.
+        #expect(RolloutForecast("orders", report, from: .whole, to: .whole, limit: nil) == nil)
     }
 
     @Test func `a few requests of many of the installs ask`() throws {

@@ -58,7 +58,7 @@ extension Doctor {
     /// Whether the gateway's addresses can be bound here. `check` checks sockets in the file
     /// system.
     static func addresses(_ configuration: GatewayConfiguration) -> [Finding] {
-        let all = configuration.listeners.map(\.address) + [configuration.admin].compactMap(\.self)
+        let all = configuration.listeners.map(\.address) + configuration.admin.map(\.address)
         return all.compactMap { address in
             guard case .ip(let ip, let port) = address, port != 0,
                 let socket = address.socketAddress

@@ -15,7 +15,8 @@ package enum Doctor {
     /// - ended: called once, on a thread of the doctor.
     package static func examine(_ file: String, ended: @escaping @Sendable (DoctorReport) -> Void) {
         let loaded = Preparation.load(file)
-        var findings = loaded.problems.map(finding)
+        let silence = [loaded.configuration?.commandProblem].compactMap(\.self)
+        var findings = (loaded.problems + silence).map(finding)
         guard let configuration = loaded.configuration else {
             findings += [clock, descriptors(nil)]
             return ended(DoctorReport(file: file, findings))

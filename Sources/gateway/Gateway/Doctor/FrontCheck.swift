@@ -104,8 +104,8 @@ final class FrontCheck {
         _ done: @escaping @Sendable ([Substring]) -> Void
     ) {
         let bytes = Array(content.utf8)
-        let place = configuration.adminPlace
-        AdminCall.send(.post, "/trials/\(name)", content: bytes, to: place) { result in
+        let request = AdminCall.Request(.post, "/trials/\(name)", .call, content: bytes)
+        AdminCall.send(request, to: configuration.admin) { result in
             switch result {
             case .success(let response) where response.status == 200:
                 done(String(decoding: response.content, as: UTF8.self).split(separator: "\n"))
@@ -114,7 +114,8 @@ final class FrontCheck {
                     .error(
                         .front,
                         "the gateway answers \(response.status) to this call",
-                        next: "see whether admin.calls allows calls, and whether the gateway is of "
+                        next:
+                            "see which admin listener serves calls, and whether the gateway is of "
                             + "this version"
                     )
                 ])

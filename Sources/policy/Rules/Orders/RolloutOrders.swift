@@ -113,6 +113,24 @@ package struct RolloutOrders: Equatable, Sendable {
         isEmpty ? files : files.replacing(files.rules.map { standing(of: $0).rule })
     }
 
+    /// Whether no rule refuses a client under these orders, now or later, that it serves under
+    /// earlier ones.
+    ///
+    /// - rules: the rules of the files.
+    package func refusesNoMore(
+        than before: RolloutOrders,
+        _ rules: RuleSet,
+        at now: UnixTime
+    ) -> Bool {
+        guard before.emergency == nil || emergency != nil else { return false }
+        // An emergency ends, and then each rule's own order counts.
+        var (old, new) = (before, self)
+        (old.emergency, new.emergency) = (nil, nil)
+        return rules.rules.allSatisfy { rule in
+            new.standing(of: rule).rule.refusesNoMore(than: old.standing(of: rule).rule, at: now)
+        }
+    }
+
     /// Forgets ramps that are no longer in the files.
     private mutating func forgetPauses(_ rules: RuleSet) {
         guard !pauses.isEmpty else { return }
@@ -288,6 +306,17 @@ extension Rollout.Schedule {
 }
 
 extension Rule {
+    /// Whether this form of a rule refuses no client, now or later, that another one serves.
+    fileprivate func refusesNoMore(than before: Rule, at now: UnixTime) -> Bool {
+        // Orders change no rule that denies.
+        guard mode == .enforce else { return true }
+        guard before.mode == .enforce else { return false }
+        guard rollout.schedule != before.rollout.schedule else { return true }
+        // A ramp that grows later may refuse more.
+        guard case .fixed(let share) = rollout.schedule else { return false }
+        return share <= before.rollout.share(at: now)
+    }
+
     /// The rule with its ramp moved by this number of seconds.
     fileprivate func delayed(by seconds: Int64) -> Rule {
         let schedule = rollout.schedule.delayed(by: seconds)

@@ -9,6 +9,8 @@ struct DashboardPage: Sendable {
     enum Calls: String, Sendable {
         /// They are not served.
         case none
+        /// To callers with the token, those that only read.
+        case lookup
         /// To all callers that reach the address.
         case open
         /// To callers with the token.

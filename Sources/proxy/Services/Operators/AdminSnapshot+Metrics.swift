@@ -162,6 +162,11 @@ extension AdminSnapshot {
             let labels = [("rule", rule.id), ("source", rule.source.rawValue)]
             out.sample("rollout_orders", labels, 1)
         }
+        out.gauge(
+            "rollout_orders_unsaved",
+            unsavedOrders == nil ? 0 : 1,
+            "1 while orders about rollouts hold that are not yet on disk."
+        )
         out.metric("verdicts_total", type: "counter", help: "Requests by rule and verdict.")
         for (number, rule) in rules.enumerated() {
             let ruleLabels = [("rule", rule.id), ("mode", rule.mode)]

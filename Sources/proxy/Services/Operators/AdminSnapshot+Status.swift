@@ -30,6 +30,7 @@ extension AdminSnapshot {
             out.member("access_log_lines_dropped", droppedLogLines)
             out.member("log_lines_dropped", droppedMessages)
             writeLoops(into: &out)
+            out.member("rollout_orders_unsaved", unsavedOrders)
             writeRules(into: &out)
             writeCounts(into: &out)
         }

@@ -26,6 +26,8 @@ package struct AdminSnapshot: Sendable {
     package var rules: [RuleFacts]
     /// The labels of a verdict slot, each name once: verdict, reason, enforced, environment.
     package var verdictLabels: @Sendable (Int) -> [(String, String)]
+    /// Why the orders about rollouts in force are not on disk; `nil` where they are.
+    package var unsavedOrders: String?
     package var store: StoreFacts
     /// The resources of the process; `nil` where they are not known.
     package var process: ProcessFacts?

@@ -13,25 +13,47 @@ package struct OperatorGate: Sendable {
     package enum Access: CaseIterable, Sendable {
         /// Probes: all callers that reach the address may ask, by any name.
         case open
+        /// The counters for Prometheus.
+        case metrics
         /// Pages about the state of the gateway.
         case page
-        /// Calls that change something, or name clients.
+        /// Calls that name clients, and change nothing.
+        case lookup
+        /// Calls that change something.
         case call
     }
 
-    /// The source of the token that a call needs; `nil` where the address decides who may call.
+    /// The kinds that the listener serves. Paths of other kinds are unknown there.
+    private let served: Set<Access>
+    /// The source of the token that lookups and calls need; `nil` where the address decides who may
+    /// call.
     private let tokens: (any OperatorTokenSource)?
     /// Names beside `localhost` under which pages and calls are served, in lower case.
     private let hosts: [[UInt8]]
 
-    /// Whether a call needs the token.
-    var asksForToken: Bool { tokens != nil }
+    /// What the dashboard may offer.
+    var dashboardCalls: DashboardPage.Calls {
+        switch (serves(.call), serves(.lookup), tokens != nil) {
+        case (true, _, false): .open
+        case (true, _, true): .token
+        case (false, true, _): .lookup
+        case (false, false, _): .none
+        }
+    }
 
     /// - hosts: names beside `localhost` under which pages and calls are served.
-    package init(tokens: (any OperatorTokenSource)? = nil, hosts: [String] = []) {
+    package init(
+        serving served: Set<Access> = Set(Access.allCases),
+        tokens: (any OperatorTokenSource)? = nil,
+        hosts: [String] = []
+    ) {
+        self.served = served
         self.tokens = tokens
         self.hosts = hosts.map { Array($0.lowercased().utf8) }
     }
+
+    /// Whether the listener has paths of this kind.
+    func serves(_ access: Access) -> Bool { served.contains(access) }
 
     /// Why a request is refused; `nil` when it is not. Checked in this order: site, host, token.
     ///
@@ -43,8 +65,8 @@ package struct OperatorGate: Sendable {
     ) -> LocalFault? {
         switch access {
         case .open: return nil
-        case .page: return head.asksForAddress(bytes, or: hosts) ? nil : .hostRefused
-        case .call:
+        case .metrics, .page: return head.asksForAddress(bytes, or: hosts) ? nil : .hostRefused
+        case .lookup, .call:
             if head.isCrossSite(bytes) { return .crossSite }
             guard head.asksForAddress(bytes, or: hosts) else { return .hostRefused }
             guard let tokens else { return nil }

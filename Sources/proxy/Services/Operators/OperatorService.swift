@@ -23,7 +23,8 @@ struct OperatorService: Service {
         var access: OperatorGate.Access {
             switch self {
             case .health, .readiness: .open
-            case .metrics, .status, .origins, .rollout: .page
+            case .metrics: .metrics
+            case .status, .origins, .rollout: .page
             }
         }
     }
@@ -76,7 +77,8 @@ struct OperatorService: Service {
 }
 
 extension ServiceTable {
-    /// The services of the operators' listener, which forwards nothing.
+    /// The services of an operators' listener, which forwards nothing. It has the kinds of paths
+    /// that its gate serves, and no others.
     package static func operators(
         _ source: any SnapshotSource,
         _ calls: OperatorCalls
@@ -132,8 +134,7 @@ package struct OperatorCalls {
         if let upgrades { entries.append(.upgrading(upgrades)) }
         if let refusals { entries += ServiceEntry.why(refusals) + [.refusals(refusals)] }
         if let trials { entries += ServiceEntry.trials(trials) }
-        let calls: DashboardPage.Calls =
-            if entries.isEmpty { .none } else { gate.asksForToken ? .token : .open }
+        let calls = entries.isEmpty ? DashboardPage.Calls.none : gate.dashboardCalls
         if let reports { entries += ServiceEntry.reports(reports) }
         if let keySet { entries.append(KeySetService.entry(keySet)) }
         return entries + ServiceEntry.dashboard(calls)

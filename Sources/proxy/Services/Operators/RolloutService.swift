@@ -5,8 +5,9 @@ import Verification
 
 /// Changes rollouts while the gateway runs, on the operators' listener.
 package protocol RolloutTaking: Sendable {
-    /// Saves the change and gives it to every event loop. `done` is called once, on any thread,
-    /// within a bounded time.
+    /// Saves the change and gives it to every event loop. A change that refuses no more clients
+    /// takes effect also where it can't be saved. `done` is called once, on any thread, within a
+    /// bounded time.
     ///
     /// - by: the caller, for the audit log.
     func take(
@@ -47,10 +48,11 @@ package enum RolloutReach: Equatable, Sendable {
 
 /// The result of a request.
 package enum RolloutResult: Sendable {
-    /// The change is on disk.
+    /// The change is in force.
     ///
-    /// - areAllLoopsTold: whether all event loops already obey it. The others soon will.
-    case changed(RolloutOrders.Change, RolloutReach, areAllLoopsTold: Bool)
+    /// - areAllTold: whether all event loops already obey it. The others soon will.
+    /// - unsaved: why it is not on disk yet; `nil` where it is.
+    case changed(RolloutOrders.Change, RolloutReach, areAllTold: Bool, unsaved: String?)
     /// Nothing has changed: the fleet has a newer order than the caller knows, and which.
     case stale(String)
     case impossible(RolloutOrders.Fault)
@@ -103,12 +105,13 @@ struct RolloutService: Service {
 
     private static func result(_ result: RolloutResult) -> ServiceResult {
         switch result {
-        case .changed(let change, let reach, let areAllLoopsTold):
+        case .changed(let change, let reach, let areAllTold, let unsaved):
             return ServiceResult(json: .served) { out in
                 out.member("rule", change.rule ?? "*")
                 out.member("from", change.from)
                 out.member("to", change.to)
-                out.member("all_lanes", areAllLoopsTold)
+                out.member("all_lanes", areAllTold)
+                if let unsaved { out.member("unsaved", unsaved) }
                 switch reach {
                 case .gateway: break
                 case .fleet(let version): out.member("order", version)
@@ -157,10 +160,10 @@ private struct AuditService: Service {
 }
 
 extension ServiceEntry {
-    /// The entry of `GET /audit`. It names the operators who have changed something, so it is a
-    /// call.
+    /// The entry of `GET /audit`. It names the operators who have changed something, so it is
+    /// served where clients are named, too.
     static func audit(_ rollouts: any RolloutTaking) -> ServiceEntry {
-        ServiceEntry("audit", [.get, .head], access: .call, AuditService(rollouts: rollouts))
+        ServiceEntry("audit", [.get, .head], access: .lookup, AuditService(rollouts: rollouts))
     }
 
     /// The calls that change rollouts, or estimate a change.

@@ -71,7 +71,7 @@ extension ServiceEntry {
                 layout.rawValue,
                 [.post],
                 takesContent: true,
-                access: .call,
+                access: .lookup,
                 WhyService(layout: layout, source: source)
             )
         }
@@ -90,6 +90,6 @@ struct RefusalListService: Service {
 
 extension ServiceEntry {
     static func refusals(_ source: any RefusalSource) -> ServiceEntry {
-        ServiceEntry("refusals", [.get], access: .call, RefusalListService(source: source))
+        ServiceEntry("refusals", [.get], access: .lookup, RefusalListService(source: source))
     }
 }

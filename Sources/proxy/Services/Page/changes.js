@@ -6,11 +6,14 @@ function showAccess() {
     'You may change rules and servers: you have shown the token.' :
     calls === 'token' ?
     'Read-only. The token (admin.token_file) unlocks changes and the last refusals.' :
-    'Read-only. Changes need a Unix socket as admin.address, or admin.token_file.';
+    calls === 'lookup' && state.token ? 'Read-only. You have shown the token.' :
+    calls === 'lookup' ?
+    'Read-only. The token (admin.read_token_file) unlocks the last refusals.' :
+    'Read-only. Changes need an admin listener that serves calls.';
   setText(byID('access-text'), state.lockText ? `${state.lockText} ${text}` : text);
   byID('access').className = mayChange() ? 'open' : '';
-  byID('token-form').hidden = calls !== 'token' || state.token !== '';
-  byID('forget').hidden = calls !== 'token' || state.token === '';
+  byID('token-form').hidden = !takesToken || state.token !== '';
+  byID('forget').hidden = !takesToken || state.token === '';
 }
 
 function lock(text) {

@@ -18,9 +18,12 @@ const state = {
   asked: 0,
   shownRules: 100
 };
-/** Who may change something: `none`, `open` (who reaches this address), or `token`. */
+/** Who may change something: `none`, `open` (who reaches this address), or `token`. With `lookup`
+    no client may, and the token shows what names clients. */
 const calls = document.body.dataset.calls;
 const mayChange = () => calls === 'open' || (calls === 'token' && state.token !== '');
+const mayRead = () => mayChange() || (calls === 'lookup' && state.token !== '');
+const takesToken = calls === 'token' || calls === 'lookup';
 const pause = 5000;
 
 /** Whether the figures are of other gateways than the one that serves the page. */
@@ -78,7 +81,7 @@ async function round() {
       else if (report.status === 404) state.report = false;
       else if (isServed)[state.report, state.series] = [report.content, series.content];
     }
-    if (isFull && mayChange()) await Promise.all([askRefusals(), askAudit()]);
+    if (isFull && mayRead()) await Promise.all([askRefusals(), askAudit()]);
     state.failed = null;
   } catch (error) {
     state.failed = state.failed ?? { at: new Date(), text: String(error.message ?? error) };

@@ -1,16 +1,16 @@
 // The last refusals, the origins, and what the gateway is made of.
 
 function showRefusals() {
-  const told = mayChange() ? state.refusals ?? [] : [];
+  const told = mayRead() ? state.refusals ?? [] : [];
   // What somebody reads stays, also when the gateway has forgotten it.
   const isTold = new Set(told.map(nameOf));
-  const list = told.concat([...byID('refusals').children].filter((entry) => mayChange() && entry
+  const list = told.concat([...byID('refusals').children].filter((entry) => mayRead() && entry
     .open &&
     !isTold.has(nameOf(entry.note))).map((entry) => entry.note));
   showReasonChoice(list);
   const text = calls === 'none' ?
     'They name clients, so they are shown where calls are served: see “Read-only” above.' :
-    !mayChange() ? 'They name clients, so they need the token.' :
+    !mayRead() ? 'They name clients, so they need the token.' :
     list.length === 0 ? 'None is remembered.' : '';
   setText(byID('refusals-text'), text);
   byID('refusals-text').hidden = text === '';
@@ -36,8 +36,8 @@ function showReasonChoice(list) {
 
 /** Who has changed which rollout, the latest first. */
 function showAudit() {
-  const changes = mayChange() && state.audit ? [...state.audit].reverse().slice(0, 20) : [];
-  byID('audit-panel').hidden = !mayChange() || !state.audit;
+  const changes = mayRead() && state.audit ? [...state.audit].reverse().slice(0, 20) : [];
+  byID('audit-panel').hidden = !mayRead() || !state.audit;
   byID('no-audit').hidden = changes.length > 0;
   keyed(byID('audit'), changes.map((change, place) => ({ ...change, place })),
     ({ at, rule, to, place }) => `${at} ${rule} ${to} ${changes.length - place}`,

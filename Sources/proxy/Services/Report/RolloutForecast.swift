@@ -17,31 +17,42 @@ package struct RolloutForecast: Sendable {
     private let rule: String
     private let ordered: Share
     private let limit: Share
+    /// The rule's last hour.
     private let part: Report.Part
     /// The smallest share with counts that includes the ordered one.
     private let counted: (percent: Int, share: Share)
     private let step: RuleCounts.Step
 
-    /// `nil` where the change refuses no more clients, or the report does not have the rule.
+    /// `nil` where the change refuses no more clients.
     ///
-    /// - report: a report of this rule only, over an hour.
+    /// - rule: its id.
+    /// - report: a report of this rule only, over an hour. Where it does not have the rule, no
+    ///   request of it was judged.
     /// - now, next: the share for which it refuses, before the change and after.
     /// - limit: the limit of the rule's guard.
-    package init?(_ report: Report, from now: Share, to next: Share, limit: Share?) {
-        guard next > now, let entry = report.entries.first, let part = entry.parts.first,
-            let place = RuleCounts.shares.firstIndex(where: { $0.share >= next })
+    package init?(
+        _ rule: String,
+        _ report: Report,
+        from now: Share,
+        to next: Share,
+        limit: Share?
+    ) {
+        guard next > now, let place = RuleCounts.shares.firstIndex(where: { $0.share >= next })
         else { return nil }
-        rule = entry.id
+        self.rule = rule
         ordered = next
         self.limit = limit ?? Self.limitDefault
-        self.part = part
+        part =
+            report.entries.first?.parts.first
+            ?? Report.Part(window: .hour, seconds: 0, counts: RuleCounts())
         counted = RuleCounts.shares[place]
         step = part.counts.steps[place]
     }
 
-    /// Whether it would refuse more than the rule's guard allows, of requests or of installs.
+    /// Whether it would refuse more than the rule's guard allows, of requests or of installs; also
+    /// where no request says whom it would refuse.
     package var asksConfirmation: Bool {
-        isMany(step.requests, of: part.counts.requests)
+        part.counts.requests == 0 || isMany(step.requests, of: part.counts.requests)
             || isMany(UInt64(clamping: step.installCount), of: UInt64(clamping: installs))
     }
 

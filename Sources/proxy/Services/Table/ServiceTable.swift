@@ -39,6 +39,7 @@ package final class ServiceTable: Sendable {
     /// The gateway's own paths begin with it, without a slash at its end.
     private let prefix: [UInt8]
     private let elsewhere: Elsewhere
+    /// Those that ``gate`` serves.
     private let entries: [ServiceEntry]
     private let probes: [Probe]
     private let unknown: LocalFault
@@ -63,7 +64,7 @@ package final class ServiceTable: Sendable {
     ) {
         self.prefix = Array(prefix.utf8)
         self.elsewhere = elsewhere
-        self.entries = entries
+        self.entries = entries.filter { gate.serves($0.access) }
         self.probes = probes
         self.unknown = unknown
         self.wrongMethod = wrongMethod
@@ -199,7 +200,7 @@ package final class ServiceEntry: Sendable {
     package func gateway(in query: Range<Int>, _ bytes: Span<UInt8>) -> String? {
         switch access {
         case .open: return nil
-        case .page, .call: break
+        case .metrics, .page, .lookup, .call: break
         }
         let text = String(decoding: query.map { bytes[$0] }, as: UTF8.self)
         return text.hasPrefix("?gateway=") ? String(text.dropFirst(9)) : nil
