@@ -41,7 +41,7 @@ import Verification
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        expectEqual(count, 52)
+        expectEqual(count, 53)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [

@@ -39,7 +39,8 @@ extension Scenarios {
                 "portcullis.yaml",
                 [
                     ("0.0.0.0:8080", "127.0.0.1:0"), ("172.30.201.0/24", "127.0.0.0/8"),
-                    ("\"unix:/var/lib/portcullis/admin.sock\"", "127.0.0.1:0"),
+                    ("/var/lib/portcullis/admin.sock", scenario.path("\(name).sock")),
+                    ("0.0.0.0:9901", "127.0.0.1:0"),
                     ("api:8000", "127.0.0.1:\(origin.port)"),
                     (
                         "host=database dbname=portcullis user=portcullis "
