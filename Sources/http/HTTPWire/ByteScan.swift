@@ -227,6 +227,9 @@ enum ASCIIByte {
     @inline(__always)
     static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
+    /// The most decimal digits of 64 bits.
+    static var decimalDigitsMax: Int { 20 }
+
     /// The value of a hexadecimal digit in either case.
     @inline(__always)
     static func hexadecimal(_ byte: UInt8) -> UInt8? {
@@ -253,14 +256,24 @@ extension Array where Element == UInt8 {
         text.withUTF8Buffer { append(contentsOf: $0) }
     }
 
+    /// Appends the line of a field: `name: value` and the line's end.
+    ///
+    /// It is one append: each costs some 100 instructions, however short its text is.
+    ///
+    /// - value: lives for the call only, and the copy is made inside it.
+    mutating func append(line name: StaticString, _ value: UnsafeBufferPointer<UInt8>) {
+        append(addingCapacity: name.utf8CodeUnitCount + value.count + 4) { line in
+            line.append(name)
+            line.append(UInt8(ascii: ":"))
+            line.append(ASCIIByte.space)
+            line.append(value)
+            line.appendLineEnd()
+        }
+    }
+
     /// Appends a number in decimal digits.
     mutating func append(decimal number: UInt64) {
-        var divisor: UInt64 = 1
-        while number / divisor >= 10 { divisor *= 10 }
-        while divisor > 0 {
-            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
-            divisor /= 10
-        }
+        append(addingCapacity: ASCIIByte.decimalDigitsMax) { $0.append(decimal: number) }
     }
 
     /// Appends a number in lower-case hexadecimal digits without leading zeros.
@@ -271,6 +284,41 @@ extension Array where Element == UInt8 {
             append(digit < 10 ? 0x30 + digit : 0x57 + digit)
             if shift == 0 { return }
             shift -= 4
+        }
+    }
+
+    @inline(__always)
+    mutating func appendLineEnd() {
+        append(ASCIIByte.carriageReturn)
+        append(ASCIIByte.lineFeed)
+    }
+}
+
+extension OutputSpan where Element == UInt8 {
+    /// Appends bytes.
+    @inline(__always)
+    mutating func append(_ source: UnsafeBufferPointer<UInt8>) {
+        // The pointers live for the call only; the slice checks that there is room.
+        withUnsafeMutableBufferPointer { room, count in
+            _ = room[count..<count + source.count].initialize(fromContentsOf: source)
+            count += source.count
+        }
+    }
+
+    /// Appends an ASCII text.
+    @inline(__always)
+    mutating func append(_ text: StaticString) {
+        // The pointer lives for the call only, and the copy is made inside it.
+        text.withUTF8Buffer { append($0) }
+    }
+
+    /// Appends a number in decimal digits.
+    mutating func append(decimal number: UInt64) {
+        var divisor: UInt64 = 1
+        while number / divisor >= 10 { divisor *= 10 }
+        while divisor > 0 {
+            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / divisor % 10))
+            divisor /= 10
         }
     }
 

@@ -15,10 +15,20 @@ package struct RequestID: Sendable {
     /// 32 hexadecimal digits.
     package init(_ high: UInt64, _ low: UInt64) {
         count = 32
+        write(high, at: 0)
+        write(low, at: 16)
+    }
+
+    /// A name with the same first 16 digits.
+    fileprivate func ending(in low: UInt64) -> RequestID {
+        var name = self
+        name.write(low, at: 16)
+        return name
+    }
+
+    private mutating func write(_ value: UInt64, at start: Int) {
         for place in 0..<16 {
-            let shift = UInt64(60 - 4 * place)
-            bytes[place] = Self.digit(high &>> shift)
-            bytes[16 + place] = Self.digit(low &>> shift)
+            bytes[start + place] = Self.digit(value &>> UInt64(60 - 4 * place))
         }
     }
 
@@ -55,26 +65,29 @@ package struct RequestID: Sendable {
 /// Makes names that no outsider can predict: 64 bits that stay, and the standard library's
 /// SipHash of a number, under a key. Each event loop has a source of its own.
 package struct RequestIDSource: Sendable {
-    private let key: (UInt64, UInt64)
-    /// The first half of all names: one hash for each request is enough to tell them apart.
-    private let start: UInt64
+    /// The hash after the key, from which every name's hash goes on.
+    private let keyed: Hasher
+    /// A name with the first half of all names: one hash for each request is enough to tell them
+    /// apart.
+    private let first: RequestID
     private var number: UInt64 = 0
 
     /// - key: random words.
     package init(key: (UInt64, UInt64)) {
-        self.key = key
-        start = Self.word(key, 0)
+        var keyed = Hasher()
+        keyed.combine(key.0)
+        keyed.combine(key.1)
+        self.keyed = keyed
+        first = RequestID(Self.word(keyed, 0), 0)
     }
 
     package mutating func next() -> RequestID {
         number &+= 1
-        return RequestID(start, Self.word(key, number))
+        return first.ending(in: Self.word(keyed, number))
     }
 
-    private static func word(_ key: (UInt64, UInt64), _ number: UInt64) -> UInt64 {
-        var hasher = Hasher()
-        hasher.combine(key.0)
-        hasher.combine(key.1)
+    private static func word(_ keyed: Hasher, _ number: UInt64) -> UInt64 {
+        var hasher = keyed
         hasher.combine(number)
         return UInt64(truncatingIfNeeded: hasher.finalize())
     }
@@ -142,9 +155,10 @@ private enum TraceParent {
 extension HeadWriter {
     /// Appends X-Request-Id.
     package static func requestID(_ id: RequestID, into out: inout [UInt8]) {
-        out.append("X-Request-Id: ")
-        id.append(to: &out)
-        out.appendLineEnd()
+        // The pointer lives for the call only, and the copy is made inside it.
+        id.bytes.span.extracting(0..<id.count).withUnsafeBufferPointer {
+            out.append(line: "X-Request-Id", $0)
+        }
     }
 
     /// Appends the traceparent of a trace that begins here. The gateway records no spans, so its

@@ -49,7 +49,8 @@ package struct FieldSection: Sendable {
     package var mayHaveTrailers: Bool { connection.nominations == 0 }
 
     mutating func removeAll() {
-        fields.removeAll(keepingCapacity: true)
+        // A head that is read forgets the last one first: the fields are removed already.
+        if !fields.isEmpty { fields.removeAll(keepingCapacity: true) }
         kinds = []
         repeatedKinds = []
         connection = ConnectionOptions()

@@ -19,18 +19,14 @@ package enum HeadWriter {
         _ value: StaticString,
         into out: inout [UInt8]
     ) {
-        out.append(name)
-        out.append(": ")
-        out.append(value)
-        out.appendLineEnd()
+        // The pointer lives for the call only, and the copy is made inside it.
+        value.withUTF8Buffer { out.append(line: name, $0) }
     }
 
     /// Appends a field line with a value of bytes that hold neither CR nor LF.
     package static func field(_ name: StaticString, _ value: [UInt8], into out: inout [UInt8]) {
-        out.append(name)
-        out.append(": ")
-        out.append(contentsOf: value)
-        out.appendLineEnd()
+        // The pointer lives for the call only, and the copy is made inside it.
+        value.withUnsafeBufferPointer { out.append(line: name, $0) }
     }
 
     /// Appends a field line with a value that was read from a head.
@@ -40,18 +36,20 @@ package enum HeadWriter {
         _ value: Range<Int>,
         into out: inout [UInt8]
     ) {
-        out.append(name)
-        out.append(": ")
-        out.append(bytes, value)
-        out.appendLineEnd()
+        // The pointer lives for the call only, and the copy is made inside it.
+        bytes.extracting(value).withUnsafeBufferPointer { out.append(line: name, $0) }
     }
 
     /// Appends a field line with a number.
     package static func field(_ name: StaticString, _ value: UInt64, into out: inout [UInt8]) {
-        out.append(name)
-        out.append(": ")
-        out.append(decimal: value)
-        out.appendLineEnd()
+        let count = name.utf8CodeUnitCount + ASCIIByte.decimalDigitsMax + 4
+        out.append(addingCapacity: count) { line in
+            line.append(name)
+            line.append(UInt8(ascii: ":"))
+            line.append(ASCIIByte.space)
+            line.append(decimal: value)
+            line.appendLineEnd()
+        }
     }
 
     /// Appends a field line from configuration or computed text.
@@ -100,9 +98,14 @@ package enum HeadWriter {
 
     /// Appends Via with the version in which the message came.
     private static func via(_ version: HTTPVersion, isHTTP2: Bool, into out: inout [UInt8]) {
-        out.append(isHTTP2 ? "Via: 2.0 " : version == .http11 ? "Via: 1.1 " : "Via: 1.0 ")
-        out.append(pseudonym)
-        out.appendLineEnd()
+        let received: StaticString =
+            isHTTP2 ? "Via: 2.0 " : version == .http11 ? "Via: 1.1 " : "Via: 1.0 "
+        let count = received.utf8CodeUnitCount + pseudonym.utf8CodeUnitCount + 2
+        out.append(addingCapacity: count) { line in
+            line.append(received)
+            line.append(pseudonym)
+            line.appendLineEnd()
+        }
     }
 
     /// Appends the start line's bytes up to `start`, if they are to be copied, and all fields that
