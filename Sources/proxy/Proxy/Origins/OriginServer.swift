@@ -3,12 +3,7 @@ import EventLoops
 /// One server of an origin on one event loop.
 final class OriginServer {
     let settings: OriginServerSettings
-    /// Idle connections. The last used one is used next, so that the others can time out.
-    @exclusivity(unchecked) private var idle: [HTTP1OriginStream] = []
-    /// Connections that have become idle since the event loop last polled for events.
-    @exclusivity(unchecked) private var fresh: [HTTP1OriginStream] = []
-    /// The event loop's iteration in which `fresh` became idle.
-    private var freshRound: UInt64 = 0
+    @exclusivity(unchecked) private var idle = IdleConnections()
     /// Connections that are reserved for a request that waited, by its number.
     private var promised: [UInt64: HTTP1OriginStream] = [:]
 
@@ -86,35 +81,21 @@ final class OriginServer {
     /// kernel.
     func takeIdle(_ preface: [UInt8], on loop: EventLoop) -> HTTP1OriginStream? {
         if isLimited, !origin.lendsIdle { return nil }
-        settle(loop.round)
-        if idle.isEmpty, !fresh.isEmpty {
+        idle.settle(loop.round)
+        if idle.areAllFresh {
             loop.look()
-            settle(loop.round)
+            idle.settle(loop.round)
         }
-        while let stream = Self.takeLast(preface, of: &idle) {
+        while let (stream, isFresh) = idle.take(preface) {
             countOut(stream)
-            if stream.isFit { return stream }
-            stream.close()
-        }
-        while let stream = Self.takeLast(preface, of: &fresh) {
-            countOut(stream)
-            if stream.isFitNow() { return stream }
+            if isFresh ? stream.isFitNow() : stream.isFit { return stream }
             stream.close()
         }
         return nil
     }
 
-    private static func takeLast(
-        _ preface: [UInt8],
-        of streams: inout [HTTP1OriginStream]
-    ) -> HTTP1OriginStream? {
-        // Usually there is no preface, and all connections are alike.
-        guard !preface.isEmpty else { return streams.popLast() }
-        return streams.lastIndex { $0.preface == preface }.map { streams.remove(at: $0) }
-    }
-
     func keep(_ stream: HTTP1OriginStream, max: Int) {
-        settle(stream.loop.round)
+        idle.settle(stream.loop.round)
         guard !isGone, max > 0 else { return stream.close() }
         if isLimited {
             let loop = stream.loop.number
@@ -128,34 +109,24 @@ final class OriginServer {
         }
         if idleCount >= max {
             // A connection for one client makes room for another client's connection.
-            guard !stream.preface.isEmpty, let oldest = idle.first ?? fresh.first else {
+            guard !stream.preface.isEmpty, let oldest = idle.streams.first else {
                 countOut(stream)
                 return stream.close()
             }
             forget(oldest)
             oldest.close()
         }
-        fresh.append(stream)
+        idle.add(stream)
     }
 
-    /// Counts the idle connections of earlier iterations.
-    private func settle(_ round: UInt64) {
-        guard round != freshRound else { return }
-        freshRound = round
-        idle.append(contentsOf: fresh)
-        fresh.removeAll(keepingCapacity: true)
-    }
-
-    var idleCount: Int { idle.count + fresh.count + (sharedConnections?.idleCount ?? 0) }
+    var idleCount: Int { idle.streams.count + (sharedConnections?.idleCount ?? 0) }
 
     func closeIdle() {
         sharedConnections?.retire()
-        for stream in idle + fresh {
+        for stream in idle.takeAll() {
             countOut(stream)
             stream.closeInOrder()
         }
-        idle = []
-        fresh = []
     }
 
     /// The server no longer belongs to the origin. Connections in use are closed when their request
@@ -171,8 +142,7 @@ final class OriginServer {
     func forget(_ stream: HTTP1OriginStream) {
         countOut(stream)
         if let given = promised.first(where: { $0.value === stream }) { promised[given.key] = nil }
-        if let index = idle.lastIndex(where: { $0 === stream }) { idle.remove(at: index) }
-        if let index = fresh.lastIndex(where: { $0 === stream }) { fresh.remove(at: index) }
+        idle.remove(stream)
     }
 
     // MARK: HTTP/2
@@ -227,7 +197,7 @@ final class OriginServer {
 
     /// Closes the oldest idle connection: a request of another event loop waits for its place.
     func yield() {
-        guard !origin.lendsIdle, let oldest = idle.first ?? fresh.first else { return }
+        guard !origin.lendsIdle, let oldest = idle.streams.first else { return }
         forget(oldest)
         oldest.closeInOrder()
     }
@@ -236,5 +206,56 @@ final class OriginServer {
         guard case .idle = stream.place else { return }
         stream.place = .held
         origin.leftIdle(state, on: stream.loop.number)
+    }
+}
+
+/// The idle connections to a server. The last used one is used next, so that the others can time
+/// out.
+private struct IdleConnections {
+    /// In the order in which they became idle.
+    private(set) var streams: [HTTP1OriginStream] = []
+    /// The first of those that became idle since the event loop last polled for events.
+    private var freshStart = 0
+    /// The event loop's iteration in which those became idle.
+    private var round: UInt64 = 0
+
+    /// Whether there are connections, and the event loop has polled for none of them.
+    var areAllFresh: Bool { freshStart == 0 && !streams.isEmpty }
+
+    mutating func add(_ stream: HTTP1OriginStream) { streams.append(stream) }
+
+    /// The event loop has polled for the connections that became idle before this iteration.
+    mutating func settle(_ now: UInt64) {
+        guard now != round else { return }
+        round = now
+        freshStart = streams.count
+    }
+
+    /// Takes a connection with this preface: the last of those that the event loop has polled for,
+    /// or else the last of the fresh ones.
+    mutating func take(_ preface: [UInt8]) -> (stream: HTTP1OriginStream, isFresh: Bool)? {
+        if let place = last(in: 0..<freshStart, preface) { return (remove(at: place), false) }
+        let fresh = freshStart..<streams.count
+        return last(in: fresh, preface).map { (remove(at: $0), true) }
+    }
+
+    /// The last place of a connection with this preface. Usually there is no preface, and all
+    /// connections are alike.
+    private func last(in places: Range<Int>, _ preface: [UInt8]) -> Int? {
+        preface.isEmpty ? places.last : places.last { streams[$0].preface == preface }
+    }
+
+    mutating func takeAll() -> [HTTP1OriginStream] {
+        defer { self = IdleConnections() }
+        return streams
+    }
+
+    mutating func remove(_ stream: HTTP1OriginStream) {
+        if let place = streams.lastIndex(where: { $0 === stream }) { _ = remove(at: place) }
+    }
+
+    private mutating func remove(at place: Int) -> HTTP1OriginStream {
+        if place < freshStart { freshStart -= 1 }
+        return streams.remove(at: place)
     }
 }
