@@ -63,7 +63,7 @@ struct Admission {
             if settings.logRule.form == .combined { exchange.record.asked.addCaller(head, bytes) }
         }
         if settings.verdictSigner != nil {
-            exchange.record.subject = VerdictSigner.Request(exchange.record.id, head, bytes)
+            exchange.record.line = RequestRecord.Line(head, bytes)
         }
         if !settings.trustedProxies.isEmpty { findClient(head, bytes) }
         findAddress()

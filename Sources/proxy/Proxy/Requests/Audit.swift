@@ -427,8 +427,8 @@ struct RequestRecord {
     var outcome: LocalOutcome?
     /// What the request asks for, as far as the log or `why` may show it.
     var asked = Asked()
-    /// What its signed verdict is about; `nil` where verdicts are not signed.
-    var subject: VerdictSigner.Request?
+    /// The line that its signed verdict names; `nil` where verdicts are not signed.
+    var line: Line?
     /// The build that the client claims, where a device might not have signed it.
     var claimedVersion: AppVersion?
     /// What was found of the integrity token of an enrolment.
@@ -460,6 +460,25 @@ struct RequestRecord {
         case asked
         /// The field can't be read, or Apple was not asked about the request's device.
         case ignored
+    }
+
+    /// The authority and the method as the client has written them, and the target as the origin
+    /// gets it: in origin-form, or `*`.
+    struct Line {
+        let host: [UInt8]
+        let method: [UInt8]
+        let target: [UInt8]
+
+        init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
+            func copy(_ range: Range<Int>) -> [UInt8] {
+                bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
+            }
+            host = copy(head.authority)
+            method = copy(head.methodRange)
+            var target: [UInt8] = []
+            HeadWriter.target(head, bytes, into: &target)
+            self.target = target
+        }
     }
 
     /// Copies of parts of a head, for use after its bytes are gone.

@@ -11,8 +11,15 @@ struct ClientNotes {
 
     /// The notes for the client of a judged request.
     init(_ exchange: Exchange) {
+        // The mode is checked first: the state of a verdict is large to copy.
+        guard exchange.flow.rule.mode != .off else {
+            self.init()
+            return
+        }
         self.init(exchange.flow.rule, exchange.flow.verdictState) { exchange.proxy.challenge() }
     }
+
+    private init() {}
 
     /// - challenge: a fresh one.
     init(_ rule: Rule, _ verdictState: VerdictState, challenge: () -> String) {

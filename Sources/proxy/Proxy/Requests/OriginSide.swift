@@ -192,7 +192,13 @@ struct OriginHead {
 
     /// Writes the verdict. All copies from the client were dropped.
     mutating func tell(_ verdict: Verdict, for exchange: Exchange) {
-        if let signer = exchange.settings.verdictSigner, var subject = exchange.record.subject {
+        if let signer = exchange.settings.verdictSigner, let line = exchange.record.line {
+            var subject = VerdictSigner.Request(
+                id: exchange.record.id.text,
+                host: line.host,
+                method: line.method,
+                target: line.target
+            )
             subject.rule = exchange.flow.rule.id
             subject.origin = exchange.originPlace
             subject.content = exchange.signedContent(verdict)
@@ -270,23 +276,6 @@ struct OriginHead {
         bytes.split(separator: UInt8(ascii: "\n")).contains {
             $0.starts(with: (name + ":").utf8)
         }
-    }
-}
-
-extension VerdictSigner.Request {
-    /// What is known of a request from its head.
-    init(_ id: RequestID, _ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-        func copy(_ range: Range<Int>) -> [UInt8] {
-            bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
-        }
-        var target: [UInt8] = []
-        HeadWriter.target(head, bytes, into: &target)
-        self.init(
-            id: id.text,
-            host: copy(head.authority),
-            method: copy(head.methodRange),
-            target: target
-        )
     }
 }
 
