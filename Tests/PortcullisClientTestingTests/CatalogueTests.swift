@@ -77,6 +77,24 @@ import Testing
         await session.close()
     }
 
+    @Test func `the code of the catalogue plays a debugging build`() async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-catalogue-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let gateway = try #require(URL(string: "http://127.0.0.1:1"))
+        let file = folder.appending(path: "debug-device")
+
+        let device = DebugDevice(
+            appID: "ABCDE12345.com.example.shop",
+            keptIn: FileEnrolmentStore(file: file)
+        )
+        let session = try await PortcullisSession(gateway: gateway, debugDevice: device)
+
+        #expect(try !FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+        await session.close()
+    }
+
     @Test func `the code of the catalogue is the code above`() throws {
         let code = try Self.lines(URL(filePath: #filePath))
         let blocks = try Self.lines(Self.page).split(separator: "```swift").dropFirst()

@@ -12,7 +12,7 @@ public import PortcullisClient
 ///
 /// An operator revokes it like any other key. Nothing is attested and nothing enrolled: until the
 /// line is imported, requests are refused as `key-unknown`. Start the app again then. Make the
-/// session with ``PortcullisClient/PortcullisSession/init(gateway:debugDevice:plan:)``.
+/// session with `PortcullisSession(gateway:debugDevice:)`.
 public actor DebugDevice: AttestationService {
     /// Always `true`.
     public nonisolated let isSupported = true
