@@ -72,16 +72,15 @@ extension Scenarios {
 
         private static let paths = ["/enforced", "/observed"]
 
+        private static let options = [
+            "idempotency-key", "keep-alive, IDEMPOTENCY-Key", "x.version",
+        ]
+
         @Test func `Connection can't strip a signed field after it was verified`() throws {
             let stage = try Stage()
             defer { stage.scenario.end() }
             for (number, path) in Self.paths.enumerated() {
                 try expectEqual(stage.send(path, Self.field).status, 200)
-                for option in ["idempotency-key", "keep-alive, IDEMPOTENCY-Key", "x.version"] {
-                    let answer = try stage.send(path, Self.field + [("Connection", option)])
-                    expectEqual(answer.status, 400, "\(path) \(option)")
-                    expectEqual(answer.reason, "connection-nomination")
-                }
                 // Another field may still be of this hop only.
                 let other = Self.field + [("Connection", "X-Hop"), ("X-Hop", "1")]
                 try expectEqual(stage.send(path, other).status, 200)
@@ -92,6 +91,27 @@ extension Scenarios {
                     expectEqual(one.head.all("App-Attest-Verdict"), ["pass"])
                     #expect(one.head.all("X-Hop").isEmpty)
                 }
+            }
+            for option in Self.options {
+                let answer = try stage.send("/enforced", Self.field + [("Connection", option)])
+                expectEqual(answer.status, 400, "\(option)")
+                expectEqual(answer.reason, "connection-nomination")
+            }
+            expectEqual(stage.origin.seen.count, 4)
+            try expectEqual(stage.gateway.stop(), 0)
+        }
+
+        @Test func `a rule that observes forwards what Connection strips, and never as a pass`()
+            throws
+        {
+            let stage = try Stage()
+            defer { stage.scenario.end() }
+            for (number, option) in Self.options.enumerated() {
+                let sent = Self.field + [("Connection", option)]
+                try expectEqual(stage.send("/observed", sent).status, 200, "\(option)")
+                let seen = try #require(try stage.origin.seen(number + 1).last)
+                expectEqual(seen.head.all("App-Attest-Verdict"), ["refuse"], "\(option)")
+                expectEqual(seen.head.all("App-Attest-Reason"), ["connection-nomination"])
             }
             try expectEqual(stage.gateway.stop(), 0)
         }

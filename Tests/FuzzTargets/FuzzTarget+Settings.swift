@@ -33,10 +33,15 @@ extension FuzzTarget {
         let rivals = readings.filter(\.isRival).map(\.rule.index)
         switch set.route(method: method.span, host: host.span, view: &view) {
         case .rule(let rule):
-            demand(rule.index == first && rivals.isEmpty, "who has a rule has it in all readings")
-        case .disputed(let one, let other):
-            demand(one.index == first, "the first rule is that of the path as written")
-            demand(other.map { rivals.contains($0.index) } ?? true, "a rival is met")
+            let isOpen = readings.allSatisfy { $0.rule.mode == .off }
+            demand(rule.index == first, "the first rule is that of the path as written")
+            demand(rivals.isEmpty || isOpen, "a rule that may refuse has it in all readings")
+        case .disputed(let dispute) where dispute.reason == .methodCase:
+            demand(dispute.found.index == first, "the first rule is that of the method as written")
+        case .disputed(let dispute):
+            demand(dispute.found.index == first, "the first rule is that of the path as written")
+            let isMet = dispute.rivals.allSatisfy { rivals.contains($0.index) }
+            demand(isMet || !dispute.isComplete, "a rival is met")
         case .malformed: break
         }
     }

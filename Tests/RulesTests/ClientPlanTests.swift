@@ -59,7 +59,8 @@ import Testing
         let (method, host) = (Array(method.utf8), Array(host.utf8))
         var view = view(path)
         switch set.route(method: method.span, host: host.span, view: &view) {
-        case .rule(let rule), .disputed(let rule, _): return rule.index
+        case .rule(let rule): return rule.index
+        case .disputed(let route): return route.found.index
         case .malformed: return nil
         }
     }

@@ -22,6 +22,7 @@ import Verification
             [
                 "assertion-malformed", "digest-missing", "digest-mismatch", "attestation-malformed",
                 "request-malformed", "signed-field-repeated", "client-data-ambiguous",
+                "path-ambiguous", "connection-nomination", "method-case",
                 "device-token-missing", "device-token-malformed", "device-token-used",
                 "proof-malformed",
             ]

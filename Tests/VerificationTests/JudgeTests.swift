@@ -273,11 +273,13 @@ extension BuildPolicy {
             .proofMissing, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
             .proofRefused, .proofThrottled, .proofUnavailable,
         ]
+        // Of requests that rules dispute, which are not judged.
+        let ofRoutes = Set(DisputedRoute.Reason.allCases.map { Refusal($0) })
         let tried = Set(RefusedCase.all.map(\.refusal))
         expectEqual(
             Set(Refusal.allCases).subtracting(tried),
             ofEnrolment.union(elsewhere).union(ofDevices).union(ofSessions)
-                .union(ofTokens)
+                .union(ofTokens).union(ofRoutes)
         )
     }
 

@@ -123,6 +123,10 @@ package struct Check: Sendable {
             case .deny: "answered 404 and not forwarded"
             }
         var lines = ["coverage requests that meet no rule are \(fate)"]
+        if !coverage.spellings.isEmpty {
+            lines.append("coverage other spellings of the paths of rules that observe")
+            lines += coverage.spellings.map { "  \($0.text)" }
+        }
         guard configuration.rules.rules.contains(where: { $0.mode == .enforce }) else {
             return lines + ["coverage no rule is enforced"]
         }
@@ -159,11 +163,21 @@ struct Coverage {
     static let stepsMax = 1_024
     static let triesMax = 128
 
+    /// The most rules that observe whose spellings are listed.
+    static let spellingsMax = 16
+
     /// The enforced rules that can be bypassed, in their order.
     private(set) var entries: [Entry] = []
+    /// What rules that observe forward now, and refuse once they enforce.
+    let spellings: [Problem]
 
     init(_ configuration: GatewayConfiguration) {
         let probe = CoverageProbe(configuration)
+        spellings = Array(
+            configuration.rules.rules.dropLast().lazy.filter { $0.mode == .observe }
+                .compactMap { probe.observedSpellings(of: $0) }
+                .prefix(Self.spellingsMax)
+        )
         for rule in configuration.rules.rules where rule.mode == .enforce {
             var entry = Entry(rule: rule, ways: Self.ownWays(rule, configuration))
             probe.find(&entry)
@@ -172,7 +186,7 @@ struct Coverage {
         }
     }
 
-    var warningCount: Int { entries.reduce(0) { $0 + $1.ways.count } }
+    var warningCount: Int { entries.reduce(spellings.count) { $0 + $1.ways.count } }
 
     /// A line for each rule and each way.
     var lines: [String] {

@@ -219,6 +219,30 @@ struct CoverageProbe {
         }
     }
 
+    /// The spellings of the rule's path that it observes now, and refuses once it enforces; `nil`
+    /// where there are none.
+    func observedSpellings(of rule: Rule) -> Problem? {
+        let method = rule.match.methods?.first ?? Self.otherMethod
+        let host = Self.host(rule.match.host)
+        let paths = Self.spellings(of: rule.match.path).map(\.path).filter { path in
+            let sketch = RequestSketch(method: method, url: "http://\(host)\(path)")
+            let trial = RequestTrial(sketch, configuration, services)
+            guard case .disputed(let dispute) = trial.outcome else { return false }
+            return dispute.deciding(\.refusesAll) === rule
+        }
+        guard !paths.isEmpty else { return nil }
+        return Problem(
+            .warning,
+            configuration.rulePlaces[rule.index],
+            "\(rule.id).match",
+            found: "\(paths.joined(separator: ", ")), which it forwards now, and answers 400 "
+                + "path-ambiguous once it enforces, since some servers take them for "
+                + rule.match.path.text,
+            use: "only \(rule.match.path.text) in apps, or say under the origin's paths what it "
+                + "does not do"
+        )
+    }
+
     /// Other spellings of a path of the pattern, each with the key of `paths` that enables its
     /// look-up. None for the escapes: as written they belong to the rule.
     private static func spellings(of pattern: PathPattern) -> [Spelling] {

@@ -14,7 +14,7 @@ extension Explanation {
         case .service(let name): lines.append("  answered by the gateway itself: \(name)")
         case .lastHop:
             lines.append("  answered by the gateway itself with 200, since Max-Forwards is 0")
-        case .refused, .rule: break
+        case .refused, .rule, .disputed: break
         }
         if let rule, let place {
             let target = origin.map { " → \($0)" } ?? ""
@@ -27,7 +27,8 @@ extension Explanation {
             lines.append("    they \(rival.interpretation.text); see paths of the origin")
         }
         if let refusal { lines.append("  refused with \(refusal.status): \(refusal.reason)") }
-        if let rule, refusal == nil {
+        lines += observedLines
+        if let rule, refusal == nil, dispute == nil {
             lines += rule.demandLines.map { "    \($0)" }
             if !clientData.isEmpty {
                 lines.append("  client data, each line ended by a line feed:")
@@ -36,7 +37,9 @@ extension Explanation {
         }
         lines += blindListeners.map { "  refused at \($0) with 413: content-unseen" }
         if let key { lines += key.lines }
-        if let rule, rule.mode == .enforce, refusal == nil { lines.append("  \(placementText)") }
+        if let rule, rule.mode == .enforce, refusal == nil, dispute == nil {
+            lines.append("  \(placementText)")
+        }
         return lines.joined(separator: "\n") + "\n"
     }
 
@@ -44,6 +47,15 @@ extension Explanation {
     private var orderLines: [String] {
         guard let order, let text = order.standing.orderText else { return [] }
         return ["    \(text)", "    its file says \(order.file)"]
+    }
+
+    /// The fate of a request that a rule would refuse once it enforces for the client.
+    private var observedLines: [String] {
+        guard let dispute, !dispute.isRefused else { return [] }
+        return [
+            "  forwarded unjudged: \(dispute.rule.id) (\(dispute.place)) does not enforce for it,",
+            "    counts it as \(dispute.reason), and would refuse it with \(dispute.status)",
+        ]
     }
 
     private var placementText: String {
@@ -75,7 +87,7 @@ extension Explanation {
                 json.member("endpoint", true)
                 json.member("service", name)
             case .lastHop: json.member("last_hop", true)
-            case .refused, .rule: break
+            case .refused, .rule, .disputed: break
             }
             writeRule(into: &json)
             writeRivals(into: &json)
@@ -83,6 +95,13 @@ extension Explanation {
                 json.object("refused") { json in
                     json.member("status", refusal.status)
                     json.member("reason", refusal.reason)
+                }
+            }
+            if let dispute, !dispute.isRefused {
+                json.object("would_be_refused") { json in
+                    json.member("rule", dispute.rule.id)
+                    json.member("status", dispute.status)
+                    json.member("reason", dispute.reason)
                 }
             }
             if !clientData.isEmpty { json.texts("client_data", clientData) }

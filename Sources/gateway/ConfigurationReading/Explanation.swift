@@ -3,6 +3,7 @@ package import DeviceKey
 package import HTTPWire
 import RequestBinding
 package import Rules
+import Services
 package import Signatures
 import Verification
 
@@ -51,8 +52,45 @@ package struct Explanation: Sendable {
     /// The description of the client's key; `nil` when the request names none.
     let key: ExplainedKey?
 
+    /// The decision about a request that several rules may refuse whatever its proof; `nil` for
+    /// every other request.
+    let dispute: Dispute?
+
+    /// The rule that decides about such a request.
+    struct Dispute: Sendable {
+        let rule: Rule
+        let place: String
+        let isRefused: Bool
+        let status: Int
+        let reason: String
+
+        /// - client: without it, a rollout refuses where it includes every client.
+        init(
+            _ route: DisputedRoute,
+            _ configuration: GatewayConfiguration,
+            client: IPAddress?,
+            now: UnixTime
+        ) {
+            func refuses(_ rule: Rule) -> Bool {
+                switch rule.mode {
+                case .off, .observe: return false
+                case .deny: return true
+                case .enforce:
+                    guard let client else { return rule.rollout.share(at: now) == .whole }
+                    return rule.rollout.enforces(client.bytes.span, at: now)
+                }
+            }
+            rule = route.deciding(refuses)
+            place = configuration.rulePlaces[rule.index].text
+            isRefused = refuses(rule)
+            let outcome = LocalOutcome.refused(Refusal(route.reason))
+            (status, reason) = (outcome.row.status, outcome.reason)
+        }
+    }
+
     /// Why the gateway refuses the request whatever its proof; `nil` when it does not.
     var refusal: (status: Int, reason: String)? {
+        if let dispute { return dispute.isRefused ? (dispute.status, dispute.reason) : nil }
         guard case .refused(let status, let reason) = outcome else { return nil }
         return (status, reason)
     }
@@ -91,6 +129,11 @@ package struct Explanation: Sendable {
         }
         self.rivals = rivals
         outcome = trial.outcome
+        if case .disputed(let route) = trial.outcome {
+            dispute = Dispute(route, configuration, client: client, now: now)
+        } else {
+            dispute = nil
+        }
         passed = Self.passed(trial, configuration)
         place = trial.rule.map { configuration.rulePlaces[$0.index].text }
         origin = trial.rule.map { configuration.origin(of: $0)?.name } ?? nil

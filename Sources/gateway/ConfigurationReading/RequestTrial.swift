@@ -61,6 +61,8 @@ struct RequestTrial: ~Copyable {
         /// The gateway answers, since Max-Forwards allows no more hops.
         case lastHop
         case rule(Rule)
+        /// One of several rules decides by its mode and its rollout, before any verdict.
+        case disputed(DisputedRoute)
 
         /// The gateway's own answer, by its table.
         static func answered(_ outcome: LocalOutcome) -> Outcome {
@@ -115,7 +117,10 @@ struct RequestTrial: ~Copyable {
         case .unroutable(let rule, let reason):
             self.rule = rule
             outcome = .answered(.malformed(reason))
-            guard reason == .pathAmbiguous else { break }
+        case .disputed(let dispute):
+            self.rule = dispute.found
+            outcome = .disputed(dispute)
+            guard dispute.reason == .pathAmbiguous else { break }
             rivals = rules.readings(
                 method: bytes.span.extracting(self.head.methodRange),
                 host: bytes.span.extracting(self.head.authority),
@@ -207,6 +212,7 @@ extension GatewayConfiguration {
         case .service: .noRule("one of the gateway's own endpoints")
         case .lastHop: .noRule("Max-Forwards allows no more hops")
         case .refused(_, let reason): .noRule(reason)
+        case .disputed(let dispute): .noRule(dispute.reason.rawValue)
         }
     }
 }

@@ -160,7 +160,6 @@ extension Malformed {
         case pathEncodedSlash = "path-encoded-slash"
         case pathEncodedBackslash = "path-encoded-backslash"
         case pathEncoding = "path-encoding"
-        case pathAmbiguous = "path-ambiguous"
         // Body.
         case chunkSizeSyntax = "chunk-size-syntax"
         case chunkSizeOverflow = "chunk-size-overflow"

@@ -32,8 +32,9 @@ extension RuleSet {
             )
             let request = [match.methods == nil ? "*" : method, host.isEmpty ? "*" : host, path]
             switch route {
-            case .rule(let rule), .malformed(_, let rule), .disputed(let rule, _):
+            case .rule(let rule), .malformed(_, let rule):
                 return (request.joined(separator: " "), rule)
+            case .disputed(let dispute): return (request.joined(separator: " "), dispute.found)
             }
         }
     }
@@ -45,14 +46,18 @@ extension RuleSet {
         var view = TargetView()
         view.read(path.span, 0..<path.count)
         guard
-            case .disputed(let found, _) = route(
+            case .disputed(let dispute) = route(
                 method: method.span,
                 host: host.span,
                 view: &view
-            ), found === rule
+            ), dispute.found === rule
         else { return nil }
         let interpretations = readings(method: method.span, host: host.span, view: &view)
-        return interpretations.first(where: \.isRival)
+        return interpretations.first { other in
+            // What only some routers do is no reason to refuse a rule that refuses nothing.
+            let isOfRouters = !other.interpretation.isDisjoint(with: .ofRouters)
+            return other.isRival && !(isOfRouters && other.rule.mode.isOpen)
+        }
     }
 }
 

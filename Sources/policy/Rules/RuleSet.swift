@@ -13,12 +13,10 @@ package final class RuleSet: Sendable {
         /// The request is malformed, though it matches this rule.
         case malformed(Malformed.Reason, Rule)
         /// The path has several interpretations, and they lead to rules that decide differently.
-        /// The first rule is that of the written path, the second is the other one. The second is
-        /// `nil` where there are too many interpretations to look them up.
         ///
-        /// Such a request is refused: whatever the origin does with its path, one of the two
-        /// rules would be bypassed.
-        case disputed(Rule, Rule?)
+        /// Whatever the origin does with such a path, one of the rules is bypassed. So each of them
+        /// may refuse the request.
+        case disputed(DisputedRoute)
     }
 
     /// The most method names that all rules may name in total.
@@ -34,8 +32,7 @@ package final class RuleSet: Sendable {
     package let guardedFields: FieldNameSet
     /// Whether there are rules that decide differently at all.
     private let isMixed: Bool
-    /// The ``decisions`` of the rules that refuse some requests by their content. The default is
-    /// not one of them.
+    /// The ``decisions`` of the rules that verify or deny. The default is not one of them.
     private let strict: Set<Int32>
 
     /// `nil` when the rules name more than 63 methods in total, or when a rule's number is not its
@@ -114,7 +111,7 @@ package final class RuleSet: Sendable {
         index.find(&search, host: host, view.bytes.span, view.ends.span)
         let found = number(search)
         let rule = rules[found]
-        guard methods != nil else { return .malformed(.methodCase, rule) }
+        if methods == nil, let dispute = methodDispute(method, rule) { return .disputed(dispute) }
         if let reason = view.refusal(allowing: rule.allowEncoded) {
             return .malformed(reason, rule)
         }
@@ -123,16 +120,31 @@ package final class RuleSet: Sendable {
         guard !view.steps(of: made).isEmpty || !search.decisive.isDisjoint(with: made) else {
             return .rule(rule)
         }
-        var rival = found
+        var rivals: [Rule] = []
         let walk = visit(&search, host: host, &view, made) { interpretation, number, _, _ in
-            rival = number
-            return !isRival(number, of: found, interpretation)
+            guard isRival(number, of: found, interpretation) else { return true }
+            let rival = rules[number]
+            if !rivals.contains(where: { $0 === rival }) { rivals.append(rival) }
+            return !rival.refusesAll
         }
-        switch walk {
-        case .complete: return .rule(rule)
-        case .stopped: return .disputed(rule, rules[rival])
-        case .tooMany: return .disputed(rule, nil)
+        if case .tooMany = walk { rivals = rules.filter { $0 !== rule } }
+        let dispute = DisputedRoute(
+            .pathAmbiguous,
+            rule,
+            rivals: rivals,
+            isComplete: walk != .tooMany
+        )
+        return rivals.isEmpty || dispute.isOpen ? .rule(rule) : .disputed(dispute)
+    }
+
+    /// The rules of the method that the request names in another case; `nil` where each of them is
+    /// off. Servers such as Django's turn methods into upper case.
+    private func methodDispute(_ method: Span<UInt8>, _ rule: Rule) -> DisputedRoute? {
+        let rivals = rules.filter { other in
+            other !== rule && other.match.names(inAnotherCase: method)
         }
+        let dispute = DisputedRoute(.methodCase, rule, rivals: rivals)
+        return dispute.isOpen ? nil : dispute
     }
 
     /// What the rule's origin may do to a path, as far as that can change the decision.
@@ -142,19 +154,18 @@ package final class RuleSet: Sendable {
         return isAlone ? made.subtracting(.ofRouters) : made
     }
 
-    /// Whether the request must not pass under the rule that was found, because in this
-    /// interpretation it belongs to the other rule.
+    /// Whether the other rule decides about the request too, because in this interpretation the
+    /// request belongs to it.
     ///
     /// Servers treat all paths alike, so every difference counts. What routers do depends on the
     /// application, which may use paths of these forms on purpose. There the other rule counts only
-    /// if it would stop the request.
+    /// if it stops requests, or would once it enforces.
     private func isRival(_ number: Int, of found: Int, _ interpretation: PathInterpretation) -> Bool
     {
         let decision = decisions[number]
         guard decision != decisions[found] else { return false }
         return interpretation.isDisjoint(with: .ofRouters)
-            || number != rules.count - 1
-                && (rules[number].mode == .enforce || rules[number].mode == .deny)
+            || number != rules.count - 1 && rules[number].mode != .off
     }
 
     /// The most walks through the interpretations of one path.
@@ -195,8 +206,7 @@ package final class RuleSet: Sendable {
 
     private static func strict(_ rules: [Rule], _ decisions: [Int32]) -> Set<Int32> {
         Set(
-            rules.dropLast().filter { $0.mode == .enforce || $0.mode == .deny }
-                .map { decisions[$0.index] }
+            rules.dropLast().filter { $0.mode != .off }.map { decisions[$0.index] }
         )
     }
 
@@ -300,6 +310,8 @@ extension RuleSet {
         case rule(Rule)
         /// The request matches this rule and is answered as malformed.
         case unroutable(Rule, Malformed.Reason)
+        /// The rules decide about the request by mode and rollout, before it is judged.
+        case disputed(DisputedRoute)
     }
 
     /// Finds the rule of a request, and whether the request can be routed at all.
@@ -327,12 +339,12 @@ extension RuleSet {
         switch route {
         case .rule(let rule):
             guard !rule.isNominated(by: head, bytes) else {
-                return .unroutable(rule, .connectionNomination)
+                return .disputed(DisputedRoute(.connectionNomination, rule))
             }
             return .rule(rule)
         case .malformed(let reason, let rule): return .unroutable(rule, reason)
         // The gateway does not know to which of the rules the origin maps the path.
-        case .disputed(let rule, _): return .unroutable(rule, .pathAmbiguous)
+        case .disputed(let dispute): return .disputed(dispute)
         }
     }
 }

@@ -15,7 +15,7 @@
 // A path is looked up as written, and also in every interpretation that its origin may make of it:
 // HTTPWire's `PathInterpretation`. Patterns are interpreted in the same way, so that a rule for
 // `/V1/Orders` matches `/v1/orders` at an origin that ignores case. If the interpretations lead to
-// rules that decide differently, the request has no route (`RuleSet.Route.disputed`).
+// rules that decide differently, each of them may refuse the request (`DisputedRoute`).
 //
 // Nothing here reads a clock, a file or a socket. Matching allocates nothing, and its cost grows
 // with the length of the path and not with the number of rules.

@@ -1,5 +1,6 @@
 import AppAttest
 import KeyStore
+package import Rules
 
 /// Why a request was refused. The raw value is the wire's `reason`, the metric label and the log
 /// field; renaming one breaks dashboards and apps, so add rather than rename.
@@ -70,6 +71,9 @@ package enum Refusal: String, CaseIterable, Sendable {
     case addressThrottled = "address-throttled"
     case storeUnavailable = "store-unavailable"
     case clientDataAmbiguous = "client-data-ambiguous"
+    case pathAmbiguous = "path-ambiguous"
+    case connectionNomination = "connection-nomination"
+    case methodCase = "method-case"
     case noRule = "no-rule"
     case challengesExhausted = "challenges-exhausted"
     case addressHeld = "address-held"
@@ -92,6 +96,15 @@ extension Refusal {
         case .counterReplayed: self = .counterReplayed
         case .categoryRefused: self = .categoryRefused
         case .versionRefused: self = .versionRefused
+        }
+    }
+
+    /// The refusal of a request that a rule refuses before it is judged.
+    package init(_ reason: DisputedRoute.Reason) {
+        switch reason {
+        case .pathAmbiguous: self = .pathAmbiguous
+        case .connectionNomination: self = .connectionNomination
+        case .methodCase: self = .methodCase
         }
     }
 
@@ -138,7 +151,8 @@ extension Refusal {
             .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
             .proofRefused, .proofThrottled, .proofUnavailable, .addressThrottled, .addressHeld,
             .keyHeld, .storeUnavailable, .challengesExhausted,
-            .heldFull, .spillFailed, .contentUnseen, .noRule:
+            .heldFull, .spillFailed, .contentUnseen, .pathAmbiguous, .connectionNomination,
+            .methodCase, .noRule:
             .none
         // About attestations, and about calls of the gateway's own endpoints.
         case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,

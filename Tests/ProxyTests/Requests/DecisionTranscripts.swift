@@ -53,9 +53,9 @@ extension Transcript {
             on(.judged(.pass), .ask(.device))
             on(.deviceAnswered(.bits(.neverSet)), allows)
         },
-        Transcript("a path with two readings is not allowed", .get, .enforcing, ends: .nothing) {
+        Transcript("a path without a meaning is not allowed", .get, .enforcing, ends: .nothing) {
             asking
-            on(.malformed(.pathAmbiguous), .answer(.malformed(.pathAmbiguous), .none, .goesOn))
+            on(.malformed(.pathControl), .answer(.malformed(.pathControl), .none, .goesOn))
         },
         Transcript("content that nobody judges is read first", .chunked, .off, ends: .nothing) {
             asking

@@ -28,13 +28,13 @@ extension Transcript {
             on(.declined(.lastHop), .answer(.lastHop, .none, .skips))
         },
         Transcript(
-            "a path that can be read in two ways is refused",
+            "a path without a meaning is refused",
             .get,
             .enforcing,
             ends: .nothing
         ) {
             routing
-            on(.malformed(.pathAmbiguous), .answer(.malformed(.pathAmbiguous), .none, .lingers))
+            on(.malformed(.pathControl), .answer(.malformed(.pathControl), .none, .lingers))
         },
         Transcript("a rule that denies answers without content", .get, .denying, ends: .nothing) {
             routing

@@ -13,7 +13,8 @@ import Verification
 ///     counted    against the address's limit of requests: 429
 ///     located    the trial of a front: 404. A loop: 508. The last hop of OPTIONS: 200. A service:
 ///                its limit of calls, its content. An origin: goes on
-///     routed     the rule of all interpretations of its path: 400 where they differ
+///     routed     the rule of its path; where the interpretations of the path differ, the rule
+///                among theirs that refuses the client, or the strictest
 ///     taken      content that came whole with the head
 ///
 /// Nothing waits here, so it is a function and no machine. ``Flow`` begins with the verdict.
@@ -211,6 +212,10 @@ struct Admission {
             keepAsked(head, bytes)
             exchange.flow.routed(to: rule)
             return exchange.flow.malformed(reason)
+        case .disputed(let dispute):
+            keepAsked(head, bytes)
+            exchange.flow.routed(to: dispute.found)
+            return Judging(exchange).settle(dispute, head, bytes)
         }
     }
 

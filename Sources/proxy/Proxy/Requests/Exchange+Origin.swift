@@ -9,7 +9,7 @@ import Verification
 extension Exchange {
     /// The place of the rule's origin among the settings and the pools.
     var originPlace: Int {
-        guard let origin = flow.rule.origin else {
+        guard let origin = flow.origin else {
             preconditionFailure("Exchange: a denied request is not forwarded")
         }
         return origin.rawValue

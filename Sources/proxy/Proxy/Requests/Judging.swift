@@ -60,8 +60,28 @@ struct Judging {
             exchange.content = .unjudged(held, proof)
             // Without a stated digest nothing is verified so far, so the key is not known.
             let provisional = proof.provisional
-            return exchange.flow.contentAwaited(provisional, enforcement(of: provisional))
+            return exchange.flow.contentAwaited(provisional, enforcement(of: provisional, by: rule))
         }
+    }
+
+    /// Decides about a request that rules dispute. Its proof is not judged: no signature says for
+    /// which of the rules it was made. So the client's address decides about a rollout.
+    func settle(
+        _ dispute: DisputedRoute,
+        _ head: borrowing RequestHead,
+        _ bytes: Span<UInt8>
+    ) -> Flow.Action {
+        let verdict = Verdict(.refuse(Refusal(dispute.reason)))
+        let rule = dispute.deciding { enforcement(of: verdict, by: $0) == .enforced }
+        exchange.flow.disputed(by: rule)
+        exchange.record.claimedVersion =
+            head.fields.appBuild(bytes).flatMap { AppVersion(bytes, $0) }
+        // A rule that denies has no origin, and refuses.
+        if enforcement(of: verdict, by: rule) == .observed, case .relay = exchange.flow.purpose {
+            let framing = exchange.flow.facts.framing
+            exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
+        }
+        return judged(verdict)
     }
 
     /// Judges a head that was kept while the store was asked for its key.
@@ -108,12 +128,12 @@ struct Judging {
     }
 
     private func judged(_ verdict: Verdict) -> Flow.Action {
-        exchange.flow.judged(verdict, enforcement(of: verdict))
+        exchange.flow.judged(verdict, enforcement(of: verdict, by: exchange.flow.rule))
     }
 
-    private func enforcement(of verdict: Verdict) -> Enforcement {
+    private func enforcement(of verdict: Verdict, by rule: Rule) -> Enforcement {
         Enforcement(
-            exchange.flow.rule,
+            rule,
             signer: verdict.signer,
             address: exchange.account.address,
             at: UnixTime(seconds: proxy.wallSeconds)

@@ -154,8 +154,8 @@ extension LocalRow {
             .transferEncodingSyntax, .transferEncodingRepeated, .transferEncodingVersion,
             .twoFramings, .pathEscape,
             .pathDotSegment, .pathControl, .pathBackslash, .pathEncodedSlash,
-            .pathEncodedBackslash, .pathEncoding, .pathAmbiguous, .chunkSizeSyntax,
-            .chunkSizeOverflow, .chunkExtensionSyntax, .chunkExtensionsTooLong, .chunkDataEnd,
+            .pathEncodedBackslash, .pathEncoding, .chunkSizeSyntax, .chunkSizeOverflow,
+            .chunkExtensionSyntax, .chunkExtensionsTooLong, .chunkDataEnd,
             .bodyTruncated:
             // RFC 9112 §2.2 ¶9, §3 ¶3, §5.1, §6.3. A method beyond its bound is here too: RFC 9112
             // §3 would have 501 for one longer than any known, but it was not read to its end. By
@@ -232,7 +232,6 @@ extension LocalRow {
         case .pathEncodedSlash: "An encoded slash in the path."
         case .pathEncodedBackslash: "An encoded backslash in the path."
         case .pathEncoding: "The path is not UTF-8 once decoded."
-        case .pathAmbiguous: "Servers differ on what the path is."
         case .chunkSizeSyntax: "A chunk size is not a hexadecimal number."
         case .chunkSizeOverflow: "A chunk size is too large."
         case .chunkExtensionSyntax: "A malformed chunk extension."
@@ -272,6 +271,7 @@ extension LocalRow {
         case .attestationMalformed: fixClient("The attestation can't be read.")
         case .requestMalformed: fixClient("The request's content can't be read.")
         case .clientDataAmbiguous: fixClient("What is signed could be read in another way.")
+        case .pathAmbiguous, .connectionNomination, .methodCase: disputed(refusal)
         case .signatureMismatch: mismatch("The signature does not cover this request.")
         case .appMismatch: forbidden("The key belongs to another app.")
         case .environmentMismatch: forbidden("The key belongs to another environment.")
@@ -315,6 +315,16 @@ extension LocalRow {
         case .storeUnavailable: later(503, .gateway, "The key store can't be used now.")
         case .heldFull: later(503, .gateway, "There is no room for the content now.")
         case .spillFailed: later(503, .gateway, "The content can't be stored now.")
+        }
+    }
+
+    /// The rows of requests that rules dispute, which are not judged.
+    private static func disputed(_ refusal: Refusal) -> LocalRow {
+        switch refusal {
+        case .pathAmbiguous: fixClient("Servers differ on what the path is.")
+        case .connectionNomination: fixClient("Connection names a field that is not of one hop.")
+        case .methodCase: fixClient("The method is not written in upper case.")
+        default: preconditionFailure("LocalRow: \(refusal.rawValue) is about no route")
         }
     }
 

@@ -35,6 +35,8 @@ struct Flow: ~Copyable {
     /// Its rule. It is the fallback until a rule was found, and for a service that judges nothing.
     /// A service that judges its requests has its own rule.
     private(set) var rule: Rule
+    /// Where the request goes if it is forwarded; `nil` where it goes to no origin.
+    private(set) var origin: OriginIndex?
     /// The result of judging it.
     var verdictState = VerdictState()
     /// Bytes of content that have come.
@@ -55,6 +57,7 @@ struct Flow: ~Copyable {
     init(_ facts: RequestFacts, fallback: Rule) {
         self.facts = facts
         rule = fallback
+        origin = fallback.origin
         state = .judging(facts.hasContent ? .unread : .withHead)
     }
 }
@@ -84,6 +87,14 @@ extension Flow {
     mutating func routed(to found: Rule) {
         guard case .judging = state else { impossible("routed") }
         rule = found
+        origin = found.origin
+    }
+
+    /// Another rule than the one that was found decides about the request, which still goes to the
+    /// origin of the one that was found.
+    mutating func disputed(by deciding: Rule) {
+        guard case .judging = state else { impossible("disputed") }
+        rule = deciding
     }
 
     /// Content that came whole with the head was taken from the client's stream.
