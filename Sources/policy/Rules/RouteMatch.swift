@@ -60,14 +60,6 @@ package struct RouteMatch: Hashable, Sendable {
             && method[2] == UInt8(ascii: "A") && method[3] == UInt8(ascii: "D")
     }
 
-    /// Whether it names the method, which is written in another case.
-    func names(inAnotherCase method: Span<UInt8>) -> Bool {
-        (methods ?? []).contains { name in
-            let name = Array(name.utf8)
-            return Self.isFolded(method, name.span) && !Self.isSame(method, name.span)
-        }
-    }
-
     /// Whether a method is another one's name once its letters are in upper case.
     static func isFolded(_ method: Span<UInt8>, _ name: Span<UInt8>) -> Bool {
         guard method.count == name.count else { return false }

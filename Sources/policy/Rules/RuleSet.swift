@@ -111,9 +111,14 @@ package final class RuleSet: Sendable {
         index.find(&search, host: host, view.bytes.span, view.ends.span)
         let found = number(search)
         let rule = rules[found]
-        if methods == nil, let dispute = methodDispute(method, rule) { return .disputed(dispute) }
         if let reason = view.refusal(allowing: rule.allowEncoded) {
             return .malformed(reason, rule)
+        }
+        if methods == nil {
+            // Servers such as Django's turn methods into upper case. Whatever the path then leads to
+            // is not looked up: every rule has a say.
+            let dispute = DisputedRoute(.methodCase, rule, rivals: rules.filter { $0 !== rule })
+            return dispute.isOpen ? .rule(rule) : .disputed(dispute)
         }
         guard isMixed else { return .rule(rule) }
         let made = steps(for: found)
@@ -135,16 +140,6 @@ package final class RuleSet: Sendable {
             isComplete: walk != .tooMany
         )
         return rivals.isEmpty || dispute.isOpen ? .rule(rule) : .disputed(dispute)
-    }
-
-    /// The rules of the method that the request names in another case; `nil` where each of them is
-    /// off. Servers such as Django's turn methods into upper case.
-    private func methodDispute(_ method: Span<UInt8>, _ rule: Rule) -> DisputedRoute? {
-        let rivals = rules.filter { other in
-            other !== rule && other.match.names(inAnotherCase: method)
-        }
-        let dispute = DisputedRoute(.methodCase, rule, rivals: rivals)
-        return dispute.isOpen ? nil : dispute
     }
 
     /// What the rule's origin may do to a path, as far as that can change the decision.
