@@ -284,7 +284,8 @@ extension Refusal {
     fileprivate var isOfProof: Bool {
         switch self {
         case .preflight, .addressThrottled, .addressHeld, .keyHeld, .heldFull, .spillFailed,
-            .contentTooLarge, .noRule, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
+            .contentTooLarge, .noRule, .pathAmbiguous, .connectionNomination, .methodCase,
+            .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
             .proofRefused, .proofThrottled, .proofUnavailable:
             false
         default: true
