@@ -18,6 +18,38 @@ import Verification
         expectEqual(absent, [])
     }
 
+    @Test func `each reason of a request says in one row whether it obeys the mode of a rule`()
+        throws
+    {
+        let rows = try Document("rules/docs/observing.md").prose.filter { $0.hasPrefix("|") }
+            .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
+            .filter { $0.count == 3 && $0[1] != "refused" && !$0[1].hasPrefix("---") }
+        let code = try Regex("`([a-z-]+)`", as: (Substring, Substring).self)
+        let named = rows.map { row in row[0].matches(of: code).map { String($0.1) } }
+        for row in rows {
+            #expect(row[1].hasPrefix("always") || row[1].hasPrefix("by the rule"), "\(row)")
+        }
+        let listed = named.flatMap(\.self)
+        expectEqual(Set(listed).count, listed.count, "a reason has two rows")
+        // The endpoints answer these, and no rule is asked.
+        let ofEndpoints: Set<Refusal> = [
+            .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
+            .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
+            .receiptRefused, .certificateRevoked, .keyUnsuitable, .hardwareRefused, .bootRefused,
+            .appUnknown, .signerMismatch, .provisioningRefused, .patchLevelRefused,
+            .attesterThrottled, .statusListUnavailable, .enrolmentThrottled, .enrolmentNotYet,
+        ]
+        // Those of requests on their way come first.
+        let faults = LocalFault.allCases.prefix { $0 != .endpointUnknown }.map(\.rawValue)
+        let refusals = Refusal.allCases.filter { !ofEndpoints.contains($0) }.map(\.rawValue)
+        expectEqual(Set(listed), Set(refusals + faults))
+        // What is no valid HTTP has one row for all of it; two of its reasons are a rule's, too.
+        let always = rows.filter { $0[1] == "always" }
+        #expect(always.contains { $0[0].contains("(reasons.md#what-you-do)") }, "\(always)")
+        let both = Set(listed).intersection(Malformed.Reason.allCases.map(\.rawValue))
+        expectEqual(both, ["method-case", "connection-nomination"])
+    }
+
     @Test func `every key of the configuration has its entry`() throws {
         let reference =
             try (Repository.pages(of: "rules") + Repository.pages(of: "deploy"))
