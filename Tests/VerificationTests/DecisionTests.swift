@@ -122,6 +122,19 @@ final class UnreadableJournal: KeyJournal {
         expectEqual(decision, .refuse(refusal))
     }
 
+    @Test(arguments: Refusal.allCases)
+    func `a rule that denies says why it refuses only where rules dispute the request`(
+        refusal: Refusal
+    ) {
+        let isDisputed = DisputedRoute.Reason.allCases.contains { Refusal($0) == refusal }
+        let decision = Decision(
+            Verdict(.refuse(refusal)),
+            rule: Trial.rule(.deny),
+            isEnforced: true
+        )
+        expectEqual(decision, .refuse(isDisputed ? refusal : .noRule))
+    }
+
     @Test func `an excuse forwards a refusal only`() {
         var verdict = Verdict(.refuse(.unsupported))
         verdict.isExcused = true

@@ -44,7 +44,7 @@ package struct DisputedRoute: Sendable {
         }
     }
 
-    /// Whether a rule verifies or denies, so that there is something to decide.
+    /// Whether all rules are off, so that there is nothing to decide.
     var isOpen: Bool { found.mode == .off && rivals.allSatisfy { $0.mode == .off } }
 }
 

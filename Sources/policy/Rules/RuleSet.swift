@@ -115,8 +115,8 @@ package final class RuleSet: Sendable {
             return .malformed(reason, rule)
         }
         if methods == nil {
-            // Servers such as Django's turn methods into upper case. Whatever the path then leads to
-            // is not looked up: every rule has a say.
+            // Servers such as Django's turn methods into upper case. Whatever the path then leads
+            // to is not looked up: every rule has a say.
             let dispute = DisputedRoute(.methodCase, rule, rivals: rules.filter { $0 !== rule })
             return dispute.isOpen ? .rule(rule) : .disputed(dispute)
         }

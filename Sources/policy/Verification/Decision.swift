@@ -14,7 +14,7 @@ package enum Decision: Equatable, Sendable {
     /// | off | forward | forward | forward |
     /// | observe, or enforce for those outside the rollout | forward | forward | forward |
     /// | enforce | forward | refuse | as the rule's `on_error`, or refuse |
-    /// | deny | refuse `no-rule` | refuse `no-rule`, or `path-ambiguous` | refuse `no-rule` |
+    /// | deny | refuse `no-rule` | refuse `no-rule`, or as disputed | refuse `no-rule` |
     ///
     /// `on_error: forward` forwards a request only if everything holds that can be judged without
     /// the party that failed. It does not forward a request whose signature could not be verified.
@@ -24,7 +24,9 @@ package enum Decision: Equatable, Sendable {
     /// - `isEnforced`: whether the rollout includes this client.
     package init(_ verdict: Verdict, rule: Rule, isEnforced: Bool) {
         switch rule.mode {
-        case .deny: self = .refuse(verdict.refusal == .pathAmbiguous ? .pathAmbiguous : .noRule)
+        case .deny:
+            let dispute = verdict.refusal.flatMap { $0.isDispute ? $0 : nil }
+            self = .refuse(dispute ?? .noRule)
         case .enforce where isEnforced: self.init(enforcing: rule, verdict)
         case .off, .observe, .enforce: self = .forward
         }

@@ -108,6 +108,14 @@ extension Refusal {
         }
     }
 
+    /// Whether a rule refuses for this reason before it judges the request.
+    var isDispute: Bool {
+        switch self {
+        case .pathAmbiguous, .connectionNomination, .methodCase: true
+        default: false
+        }
+    }
+
     /// The refusal for a refused use of counter and challenge.
     init(_ refusal: ConsumeRefusal) {
         switch refusal {

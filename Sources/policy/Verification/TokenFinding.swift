@@ -284,11 +284,10 @@ extension Refusal {
     fileprivate var isOfProof: Bool {
         switch self {
         case .preflight, .addressThrottled, .addressHeld, .keyHeld, .heldFull, .spillFailed,
-            .contentTooLarge, .noRule, .pathAmbiguous, .connectionNomination, .methodCase,
-            .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
+            .contentTooLarge, .noRule, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
             .proofRefused, .proofThrottled, .proofUnavailable:
             false
-        default: true
+        default: !isDispute
         }
     }
 }
