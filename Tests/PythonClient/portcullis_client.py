@@ -18,6 +18,7 @@ class Request:
         self.fields, self.route, self.left, self.key_id = list(fields), route, min(Limits.proof_wait, timeout), None
         names = [name.lower() for name, _ in self.fields]
         if "host" not in names: self.fields.insert(0, ("Host", client.host))
+        self.origin, self.redirects = client.gateway, 0
         if (content is not None or method in ("POST", "PUT", "PATCH")) and "content-length" not in names:
             self.fields.append(("Content-Length", str(len(content or b""))))
         self.sent = collections.Counter()  # by the proof's kind, each with its limit
@@ -35,10 +36,12 @@ class Request:
             self.sent[proof.kind] += 1
             if self.sent[proof.kind] > self.allowed[proof.kind]: break
             answer = self.exchange(proof)
-            if verdict(answer)[0] is None:
+            if self.follows(answer): self.sent[proof.kind] -= 1
+            elif self.origin != self.client.gateway: break
+            elif verdict(answer)[0] is None:
                 self.client.advise(self, proof, answer)
                 break
-            if not self.goes_again(proof, answer): break
+            elif not self.goes_again(proof, answer): break
         return answer
 
     def wait(self, limit, work, least=0):
@@ -51,17 +54,35 @@ class Request:
     def exchange(self, proof):
         client = self.client
         try:
-            answer = exchange(client.gateway, self.method, self.target, self.fields + proof.fields, self.content,
+            answer = exchange(self.origin, self.method, self.target, self.fields + proof.fields, self.content,
                               self.timeout, head_came=lambda: client.turns.give(self))
         finally:
             client.turns.give(self)
             if proof.session: client.session.answered(proof)
-        client.challenges.keep(filter(None, [answer.fields.get("app-attest-challenge")]))
+        if self.origin == client.gateway: client.challenges.keep([answer.fields.get("app-attest-challenge")])
         return answer
+
+    def follows(self, answer):
+        """After a redirect (RFC 9110 §15.4) the request is the one for its target. Other origins get no proof."""
+        place = answer.fields.get("location")
+        if answer.status not in (301, 302, 303, 307, 308) or not place or self.redirects >= Limits.redirects: return False
+        target = urllib.parse.urlsplit(urllib.parse.urljoin(f"{self.origin.geturl()}{self.target}", place))
+        if target.scheme not in ("http", "https"): return False
+        if answer.status == 303 and self.method != "HEAD" or answer.status < 303 and self.method == "POST":
+            self.method, self.content = "GET", None
+        private = ("authorization", "cookie") if authority(target) != authority(self.origin) else ()
+        dropped = (*private, "host", *(("content-length", "content-type") if self.content is None else ()))
+        self.fields = [pair for pair in self.fields if pair[0].lower() not in dropped]
+        self.fields.insert(0, ("Host", authority(target)))
+        self.origin = urllib.parse.urlsplit(f"{target.scheme}://{target.netloc}")
+        self.target = (target.path or "/") + (f"?{target.query}" if target.query else "")
+        self.redirects += 1
+        return True
 
     def prove(self):
         """Waits for what a proof takes. Without all of it, the request goes without a proof."""
         client, route = self.client, self.route or self.client.routes.find(self)
+        if self.origin != client.gateway: return Proof(None)
         if not route or self.asks: return Proof(route, "asked")
         proof, hastes = Proof(route), route["observes"] and not self.was_refused
         if not route["sign"]: return proof

@@ -7,7 +7,7 @@ class Limits:
     proof_wait, enrolment_wait, plan_wait, challenge_wait, observed_wait, session_wait = 10, 10, 2, 5, 0.25, 5
     device_token_wait, assertion_wait, least_for_device, retry_wait = 5, 10, 1, 10
     strict_wait, strict_turn, strict_time = 30, 5, 600
-    maximum_attempts, unfinished_max, held_max, call_time, idle_time = 3, 8, 16, 30, 15
+    maximum_attempts, unfinished_max, held_max, redirects, call_time, idle_time = 3, 8, 16, 10, 30, 15
     keys_per_day, enrolment_delay, enrolment_delay_max, retry_after_max, retry_spread = 3, 2, 3600, 86400, 0.25
     unexplained_delay, service_wait, lease, lease_look = 21600, 60, 90, 0.5
     unfit_max, signing_tries, signing_tries_max, opening_tries, short_hold, long_hold = 2, 2, 4, 2, 30, 3600
