@@ -256,6 +256,61 @@ extension Scenarios {
             #expect(ids.contains { client.soFar($0).reset == nil })
         }
 
+        // MARK: Priorities
+
+        /// RFC 9113 §6.3. The next connection is served.
+        @Test func `PRIORITY of no stream ends its connection`() throws {
+            let bench = try Bench(http2: true)
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
+            try client.send(.priority, [0, 0, 0, 0, 15])
+            try expectEqual(client.lastCode(), 1)
+            let next = try bench.connectHTTP2()
+            try expectEqual(next.ask(HTTP2Client.get()).status, 200)
+        }
+
+        /// RFC 7540 §5.3.1.
+        @Test func `PRIORITY of a stream that depends on itself ends this stream alone`() throws {
+            let gate = Gate()
+            let bench = try Bench(http2: true, script: TestOrigin.slow(until: gate))
+            defer { bench.stop() }
+            defer { for _ in 0..<2 { gate.open() } }
+            let client = try bench.connectHTTP2()
+            let (wrong, good) = try (
+                client.open(HTTP2Client.get("/slow")), client.open(HTTP2Client.get("/slow"))
+            )
+            // The exclusive bit is no part of the stream's number.
+            try client.send(.priority, on: wrong, HTTP2Client.bytes(1 << 31 | wrong) + [15])
+            try expectEqual(client.answer(wrong).reset, 1)
+            try client.send(.priority, on: good, HTTP2Client.bytes(wrong) + [15])
+            for _ in 0..<2 { gate.open() }
+            try expectEqual(client.answer(good).status, 200)
+        }
+
+        /// A stream that is not open can't be reset (RFC 9113 §6.4).
+        @Test func `PRIORITY of an idle stream that depends on itself ends its connection`() throws
+        {
+            let bench = try Bench(http2: true)
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
+            try client.send(.priority, on: 9, HTTP2Client.bytes(9) + [15])
+            try expectEqual(client.lastCode(), 1)
+        }
+
+        /// Some clients still send a tree of priorities, for streams in every state.
+        @Test func `other PRIORITY frames change nothing`() throws {
+            let bench = try Bench(http2: true)
+            defer { bench.stop() }
+            let client = try bench.connectHTTP2()
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
+            for (id, dependency) in [(1, 0), (3, 1), (9, 3), (11, 1 << 31)] as [(UInt32, UInt32)] {
+                try client.send(.priority, on: id, HTTP2Client.bytes(dependency) + [15])
+            }
+            try expectEqual(client.ask(HTTP2Client.get()).status, 200)
+        }
+
         // MARK: Malformed requests
 
         /// What RFC 9113 §8 calls malformed, by what is done about it: 1 is RST_STREAM with

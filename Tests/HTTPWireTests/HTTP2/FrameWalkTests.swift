@@ -59,4 +59,35 @@ struct FrameWalkTests {
         let places = (24 + 8)..<(24 + 11 + 9)
         expectEqual(under, Array(places))
     }
+
+    private typealias Fault = HTTP2FrameWalk.PriorityFault
+
+    /// PRIORITY frames by stream and dependency, and what is wrong with them together.
+    private static let priorities: [(frames: [(UInt8, [UInt8])], fault: Fault?)] = [
+        ([(5, [0, 0, 0, 3, 5])], nil), ([(5, [0, 0, 0, 5, 0])], .stream(5)),
+        ([(5, [0x80, 0, 0, 5, 0])], .stream(5)), ([(5, [5, 0, 0, 0, 5])], nil),
+        ([(5, [0, 0, 0, 5])], nil), ([(0, [0, 0, 0, 3, 0])], .connection),
+        ([(5, [0, 0, 0, 5, 0]), (7, [0, 0, 0, 5, 0])], .stream(5)),
+        ([(5, [0, 0, 0, 5, 0]), (5, [0, 0, 0, 5, 0])], .stream(5)),
+        ([(5, [0, 0, 0, 5, 0]), (7, [0, 0, 0, 7, 0])], .connection),
+        ([(0, [0, 0, 0, 3, 0]), (7, [0, 0, 0, 7, 0])], .connection),
+    ]
+
+    @Test func `wrong PRIORITY frames are found however the bytes are cut`() {
+        for (frames, fault) in Self.priorities {
+            let bytes: [UInt8] = frames.flatMap { stream, payload -> [UInt8] in
+                [0, 0, UInt8(payload.count), 2, 0, 0, 0, 0, stream] + payload
+            }
+            let cuts = bytes.indices.map { [bytes[..<$0], bytes[$0...]] }
+            for pieces in cuts + [bytes.indices.map { bytes[$0...$0] }] {
+                var walk = HTTP2FrameWalk(preface: 0)
+                for piece in pieces.map(Array.init) {
+                    var position = 0
+                    while walk.next(in: piece.span, from: &position) != nil {}
+                }
+                #expect(walk.takePriorityFault() == fault, "\(frames)")
+                #expect(walk.takePriorityFault() == nil)
+            }
+        }
+    }
 }

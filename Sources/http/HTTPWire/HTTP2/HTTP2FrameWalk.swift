@@ -3,6 +3,9 @@
 /// It sees the bytes before nghttp2 does. nghttp2 does not report the frames that it drops: those
 /// of unknown types, those of closed streams, and CONTINUATION. A flood of them costs as much as
 /// any other flood.
+///
+/// Nor does nghttp2 check PRIORITY frames where SETTINGS say that priorities are not used (RFC 9218
+/// §2.1). So the dependencies in them are compared here.
 struct HTTP2FrameWalk {
     /// The first nine bytes of a frame (RFC 9113 §4.1).
     ///
@@ -28,6 +31,14 @@ struct HTTP2FrameWalk {
         }
     }
 
+    /// What is wrong with a PRIORITY frame.
+    enum PriorityFault: Equatable {
+        /// It belongs to no stream (RFC 9113 §6.3), or more than one frame is wrong.
+        case connection
+        /// The stream depends on itself (RFC 7540 §5.3.1).
+        case stream(UInt32)
+    }
+
     /// Where a request's or trailers' fields are, which may come in several frames.
     private enum FieldBlock {
         case none
@@ -38,6 +49,8 @@ struct HTTP2FrameWalk {
     }
 
     static let headers: UInt8 = 0x1
+    private static let priority: UInt8 = 0x2
+    private static let priorityCount: UInt32 = 5
     static let continuation: UInt8 = 0x9
     private static let (endsStream, isPadded): (UInt8, UInt8) = (0x1, 0x8)
     private static let headCount = 9
@@ -52,6 +65,11 @@ struct HTTP2FrameWalk {
     private var flags: UInt8 = 0
     private var stream: UInt32 = 0
     private var block = FieldBlock.none
+    /// Bytes of the stream on which a PRIORITY frame depends that are still to come.
+    private var dependencyRest = 0
+    private var dependency: UInt32 = 0
+    private var dependent: UInt32 = 0
+    private var priorityFault: PriorityFault?
 
     /// - preface: the bytes that come before the first frame. Only a client sends any.
     init(preface: Int = HTTP2Preface.count) { rest = preface }
@@ -72,6 +90,7 @@ struct HTTP2FrameWalk {
     ///   - position: where to go on, and afterwards the place after the head.
     /// - Returns: the head; `nil` when the bytes have ended before one is complete.
     mutating func next(in bytes: Span<UInt8>, from position: inout Int) -> FrameHead? {
+        if dependencyRest > 0 { takeDependency(bytes, from: position) }
         let skipped = min(rest, bytes.count - position)
         rest -= skipped
         position += skipped
@@ -96,6 +115,31 @@ struct HTTP2FrameWalk {
         return nil
     }
 
+    /// Returns what was wrong with PRIORITY frames since the last call.
+    mutating func takePriorityFault() -> PriorityFault? { priorityFault.take() }
+
+    /// Reads the stream on which a PRIORITY frame depends: the first four bytes of its payload.
+    private mutating func takeDependency(_ bytes: Span<UInt8>, from position: Int) {
+        let end = min(position + dependencyRest, bytes.count)
+        for index in position..<end { dependency = dependency << 8 | UInt32(bytes[index]) }
+        dependencyRest -= end - position
+        guard dependencyRest == 0, dependency & 0x7FFF_FFFF == dependent else { return }
+        note(.stream(dependent))
+    }
+
+    private mutating func note(_ fault: PriorityFault) {
+        priorityFault = priorityFault == nil || priorityFault == fault ? fault : .connection
+    }
+
+    /// A PRIORITY frame with another length is nghttp2's to refuse.
+    private mutating func priorityBegan(_ head: FrameHead) {
+        guard head.stream > 0 else { return note(.connection) }
+        guard length == Self.priorityCount else { return }
+        dependent = head.stream
+        dependency = 0
+        dependencyRest = 4
+    }
+
     private mutating func take(_ byte: UInt8) {
         switch headBytes {
         case 0..<3: length = length << 8 | UInt32(byte)
@@ -110,6 +154,7 @@ struct HTTP2FrameWalk {
         // 24 bits.
         rest = Int(length)
         let head = FrameHead(type: type, flags: flags, length: rest, stream: stream & 0x7FFF_FFFF)
+        if type == Self.priority { priorityBegan(head) }
         headBytes = 0
         length = 0
         stream = 0

@@ -12,10 +12,23 @@ extension HTTP2Session {
         let taken = bytes.withUnsafeBufferPointer {
             nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
         }
+        if taken >= 0, let fault = walk.takePriorityFault() { end(by: fault) }
         if let excess = takeExcess() { throw .excess(excess) }
         guard taken < 0 else { return }
         let isPreface = taken == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
         throw isPreface ? .badPreface : .library(Int32(clamping: taken))
+    }
+
+    /// Resets the stream whose PRIORITY frame was wrong, or ends the connection.
+    ///
+    /// A stream that is not open can't be reset (RFC 9113 §6.4), so the connection ends, as §5.4.2
+    /// allows.
+    private func end(by fault: HTTP2FrameWalk.PriorityFault) {
+        guard case .stream(let id) = fault, let channel = channels[Int32(bitPattern: id)],
+            !channel.isClosed
+        else { return terminate(.protocolError) }
+        _ = wasInvalid()
+        submitReset(of: channel, .protocolError)
     }
 
     /// Counts the frames that begin in these bytes. If one is too many, none of the bytes is read.

@@ -282,7 +282,7 @@ extension HTTP2Session {
         submitReset(of: channel, .refusedStream)
     }
 
-    private func submitReset(of channel: HTTP2Channel, _ code: HTTP2Code) {
+    func submitReset(of channel: HTTP2Channel, _ code: HTTP2Code) {
         nghttp2_submit_rst_stream(pointer, NGHTTP2Session.noFlags, channel.id, code.rawValue)
     }
 }
@@ -290,6 +290,7 @@ extension HTTP2Session {
 /// Codes of RFC 9113 §7 that the gateway uses.
 package enum HTTP2Code: UInt32, Sendable {
     case noError = 0x0
+    case protocolError = 0x1
     case internalError = 0x2
     case refusedStream = 0x7
     case cancel = 0x8
