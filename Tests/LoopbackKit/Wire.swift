@@ -97,8 +97,8 @@ package final class Wire: @unchecked Sendable {
     }
 
     /// Waits until the other side's system has all that was sent.
-    package func awaitTaken() throws {
-        for _ in 0..<Self.patienceMilliseconds {
+    package func awaitTaken(within milliseconds: Int32 = Wire.patienceMilliseconds) throws {
+        for _ in 0..<milliseconds {
             if clinux_unacknowledged(descriptor) == 0 { return }
             // Nothing is asked for, so this is a millisecond, or the end of the connection.
             if wait(for: 0, 1) { throw WireFault.reset }
