@@ -311,7 +311,12 @@ let package = Package(
         .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL"]),
 
         // Sources/proxy: requests between clients and origins.
-        .part("Services", in: "proxy", uses: policy + verdict + ["Telemetry"], embeds: ["Page"]),
+        .part(
+            "Services",
+            in: "proxy",
+            uses: policy + verdict + ["DeviceKey", "Telemetry"],
+            embeds: ["Page"]
+        ),
         .part("Proxy", in: "proxy", uses: policy + verdict + sockets + ["Services", deque]),
 
         // Sources/gateway: the program, its configuration and its commands.

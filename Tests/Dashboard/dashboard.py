@@ -1,6 +1,7 @@
 """The dashboard in Chromium, before a gateway with traffic. See run."""
 
 import argparse
+import json
 import pathlib
 import re
 import socket
@@ -185,6 +186,24 @@ def changes(browser, gateway, screenshots):
     shown = set(page.locator(".refusal summary code").all_inner_texts())
     check("the refusals are filtered by reason", len(reasons) > 2 and shown == {reasons[1]}, (reasons, shown))
     page.select_option("#reason", "")
+    # One refusal is found by its request id, and by its key, with the keyboard alone.
+    fields = {"Authorization": "Bearer " + gateway.token}
+    notes = json.loads(gateway.ask("GET", "/refusals", fields)[1])["refusals"]
+    note = next(note for note in notes if note.get("key"))
+    for name, member in [(note["request_id"], "request_id"), (note["key"], "key")]:
+        page.focus("#find")
+        page.keyboard.press("Control+A")
+        page.keyboard.type(name)
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"#found-text:has-text('of {name}')")
+        told = page.locator("#found .refusal").evaluate_all("entries => entries.map((entry) => entry.note)")
+        check(f"a refusal is found by its {member}", told and all(entry[member] == name for entry in told), told)
+    page.fill("#find", MARKUP[:60])
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#found-text:has-text('No refusal of <img')")
+    check("what is not known is said as text", page.locator("#found .refusal").count() == 0)
+    page.fill("#find", "")
+    check("an empty search shows nothing", page.locator("#found .refusal").count() == 0 and not page.is_visible("#found-text"))
     check("the order says why", "tried in a browser" in rule["order"], rule["order"])
     # Cancelled by Escape: nothing changes.
     page.focus("#observe-all")
@@ -289,6 +308,32 @@ def with_report(browser, gateway, screenshots):
         visit.close(name)
 
 
+def newest(browser, gateway, screenshots):
+    """The chart ends at the newest slot, as far as it has passed; where nothing was asked there is no latency."""
+    for name, rows, rate, latency in [("the newest slot", [[-14, 100], [-4, 20]], "5.00/s", "200 ms"),
+                                      ("an idle gateway", [[-64, 100]], "0/s", "–")]:
+        visit = Visit(browser, gateway, screenshots)
+        report, series = sample_report(gateway.status())
+        now = int(time.time())
+        at = lambda seconds: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+        told = [[now + begun, count, 0, 0, 0, 0, 0, 0, 0.1, 0.1, 0.15, 0.2] for begun, count in rows]
+        series["all"]["series"] = [{"seconds": 10, "rows": told}, {"seconds": 60, "rows": []}, {"seconds": 900, "rows": []}]
+        series.update(now=at(now), started_at=at(now - 290))
+        visit.page.route(re.compile(r"/report/(5m|1h|1d)$"), lambda route: route.fulfill(json=report))
+        visit.page.route(re.compile(r"/report/series$"), lambda route: route.fulfill(json=series))
+        visit.open()
+        visit.page.wait_for_selector("#window option[value='5m']", state="attached")
+        visit.page.select_option("#window", "5m")
+        visit.rounds(2)
+        label = visit.page.get_attribute("#verdicts svg", "aria-label")
+        check(f"{name} is now", f"now: verified {rate}" in label, label)
+        label = visit.page.get_attribute("#latency svg", "aria-label")
+        check(f"{name} has the latency of its requests, or none", f"p99 {latency}" in label, label)
+        path = visit.page.get_attribute("#latency path.line", "d")
+        check(f"{name}: no line is drawn where nothing was asked", "NaN" not in path and path.startswith("M"), path)
+        visit.close(name, allowed="status of 404")
+
+
 def late_answers(browser, gateway, screenshots):
     """An answer about what is no longer chosen comes after the one about what is."""
     visit = Visit(browser, gateway, screenshots)
@@ -374,6 +419,7 @@ def main():
             read_only(browser, gateway, options.screenshots)
             changes(browser, gateway, options.screenshots)
             with_report(browser, gateway, options.screenshots)
+            newest(browser, gateway, options.screenshots)
             late_answers(browser, gateway, options.screenshots)
             over_unix(browser, options.program, options.screenshots)
             browser.close()

@@ -36,12 +36,42 @@ extension Scenarios {
             #expect(status.printed.contains("\ng1\tended "), "\(status)")
             #expect(status.printed.contains(" s ago\torder 0\t"))
             #expect(!status.complained.contains("portcullis: "))
+            expectEqual(status.status, 0)
             #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 1 })
             let gateways = try #require(fleet.facts(of: 0)["gateways"] as? [[String: Any]])
             expectEqual(gateways.map { $0["standing"] as? String }, ["serving", "ended"])
             try fleet.start(1)
             #expect(try eventually { try Metrics(fleet.admin(0))["fleet_gateways"] == 2 })
             try expectEqual(#require(fleet.facts(of: 0)["gateways"] as? [Any]).count, 2)
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `fleet status fails while a gateway is silent, and not for a dead process's row`()
+            throws
+        {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            func addSilent(_ instance: Int, as name: String) throws {
+                _ = try fleet.database.query(
+                    """
+                    INSERT INTO gateways (instance, name, program, address, started_at, seen_at,
+                        order_version, pending, rules_digest, standing, clients)
+                    SELECT \(instance), '\(name)', program, address, 0,
+                        extract(epoch FROM now())::bigint - 60, 0, 0, rules_digest, 'serving', 0
+                    FROM gateways WHERE name = 'g0'
+                    """
+                )
+            }
+            // It was killed, and a newer process has its name.
+            try addSilent(71, as: "g1")
+            let served = try run(fleet, "status")
+            expectEqual(served.status, 0, "\(served)")
+            try addSilent(72, as: "g7")
+            let silent = try run(fleet, "status")
+            expectEqual(silent.status, 1)
+            #expect(silent.printed.contains("g7\tserving (not heard of for "), "\(silent)")
+            #expect(silent.complained.contains("portcullis: g7 has not been heard of for 6"))
+            #expect(!silent.complained.contains("g1 has not been heard of"))
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))

@@ -96,6 +96,16 @@ struct RecentRefusalsTests {
         #expect(try refusals.notes(named: name(String(short.prefix(3)))).isEmpty)
     }
 
+    /// As `portcullis why` and the dashboard take it; a fleet's database gets the short name.
+    @Test func `a key is found by its key id, which is not told to others`() throws {
+        var refusals = RecentRefusals()
+        refusals.add(note(1, keyID: Self.keyID))
+        refusals.add(note(2))
+        let named = try name(Self.keyID.base64)
+        expectEqual(refusals.notes(named: named).count, 1)
+        expectEqual(named.word, Self.keyID.logName)
+    }
+
     @Test(arguments: ["", "a b", "a\n", String(repeating: "a", count: 65)])
     func `what can be no name is none`(text: String) {
         #expect(RefusalName(Array(text.utf8)) == nil)

@@ -95,12 +95,26 @@ package struct FleetCommands: Sendable {
 
     // MARK: Gateways
 
+    /// What the database knows of the gateways.
+    package struct Status {
+        /// A line for each gateway, and one for the fleet's orders.
+        package let lines: String
+        /// What an operator should know about them.
+        package let warnings: [String]
+        /// Whether all of them have written their rows lately, or said that they end.
+        package let isComplete: Bool
+    }
+
     /// The gateways, and what to know about them.
-    package func status() throws(Fault) -> (lines: String, warnings: [String]) {
+    package func status() throws(Fault) -> Status {
         let reading = try reading()
         var facts = FleetFacts(gateway: "", order: reading.version, pending: 0, silence: nil)
         facts.gateways = reading.members.map { FleetFacts.Gateway($0, isOwn: false) }
-        var warnings = facts.rulesDiffer ? ["gateways that serve have different rules"] : []
+        var warnings = facts.silent.map { gateway in
+            "\(gateway.name) has not been heard of for \(gateway.age) s; next: see whether it runs "
+                + "and reaches the database; one that is gone for good is forgotten after a day"
+        }
+        if facts.rulesDiffer { warnings.append("gateways that serve have different rules") }
         for gateway in facts.gateways where gateway.isHeard && gateway.order != reading.version {
             warnings.append(
                 "\(gateway.name) serves order \(gateway.order), and the fleet's is "
@@ -116,7 +130,11 @@ package struct FleetCommands: Sendable {
             )
         }
         let lines = facts.gateways.map(\.line).joined()
-        return (lines + "order \(reading.version)\n", warnings)
+        return Status(
+            lines: lines + "order \(reading.version)\n",
+            warnings: warnings,
+            isComplete: facts.silent.isEmpty
+        )
     }
 
     private func reading() throws(Fault) -> FleetReading {

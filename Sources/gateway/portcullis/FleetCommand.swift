@@ -20,16 +20,21 @@ struct FleetCommand: ParsableCommand {
 struct FleetStatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "One line for each gateway: how it stands, the orders and the rules it serves."
+        abstract: "One line for each gateway: how it stands, the orders and the rules it serves.",
+        discussion: """
+            Exit status 1 where a gateway is silent: it has written nothing for ten seconds, and \
+            has not said that it ends.
+            """
     )
 
     @OptionGroup var fleet: FleetOptions
 
     func run() throws {
         try fleet.run { (fleet) throws(FleetCommands.Fault) in
-            let (lines, warnings) = try fleet.status()
-            for warning in warnings { StandardError.write("portcullis: \(warning)") }
-            return StandardOutput.write(lines)
+            let status = try fleet.status()
+            let isWritten = StandardOutput.write(status.lines)
+            for warning in status.warnings { StandardError.write("portcullis: \(warning)") }
+            return isWritten && status.isComplete
         }
     }
 }

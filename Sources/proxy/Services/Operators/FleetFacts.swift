@@ -94,6 +94,17 @@ package struct FleetFacts: Sendable {
     /// Whether gateways that serve now have different rules.
     package var rulesDiffer: Bool { Set(heard.map(\.rules)).count > 1 }
 
+    /// Gateways that have not said that they end, and have written nothing for too long. The row of
+    /// a dead process is ignored once another process uses its name.
+    package var silent: [Gateway] {
+        gateways.filter { gateway in
+            !gateway.isHeard && !gateway.hasEnded
+                && !heard.contains {
+                    $0.name == gateway.name && $0.startedAt >= gateway.startedAt
+                }
+        }
+    }
+
     /// Writes the metrics. The families exist on every gateway; without a fleet they have no
     /// samples.
     static func write(_ facts: FleetFacts?, into out: inout Exposition) {

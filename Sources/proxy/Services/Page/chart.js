@@ -75,7 +75,7 @@ class Chart {
       first);
     const sum = (point) => this.series.reduce((all, { name }) => all + (point[name] ?? 0), 0);
     const high = Math.max(...points.map((point) => this.stacked ? sum(point) :
-      Math.max(...this.series.map(({ name }) => point[name] ?? 0))));
+      Math.max(...this.series.map(({ name }) => point[name] || 0))));
     const scale = Chart.niceMax(high);
     const y = (value) => bottom - (bottom - top) * value / scale;
     for (const part of [0, 0.5, 1]) {
@@ -121,10 +121,22 @@ class Chart {
         this.svg.append(makeSVG('path', { class: `area ${className}`, d: path(below) + back +
             'Z' }));
       } else {
-        this.svg.append(makeSVG('path', { class: `line ${className}`, d: path(points.map((p) => p[
-            name] ?? 0)) }));
+        this.svg.append(makeSVG('path', { class: `line ${className}`,
+          d: Chart.lineOf(points.map((point) => [x(point.at), y(point[name])])) }));
       }
     }
+  }
+
+  /** The path of a line with gaps where there is no value. A value alone is a dot. */
+  static lineOf(places) {
+    let isDrawn = false;
+    return places.map(([left, top], place) => {
+      const [wasDrawn, next] = [isDrawn, places[place + 1]];
+      isDrawn = Number.isFinite(top);
+      if (!isDrawn) return '';
+      const at = `${left.toFixed(1)} ${top.toFixed(1)}`;
+      return wasDrawn ? `L${at}` : Number.isFinite(next?.[1]) ? `M${at}` : `M${at}h1`;
+    }).join('');
   }
 
   /** The names and colours of the series, with the values at the cursor or now. */
@@ -132,7 +144,7 @@ class Chart {
     const point = this.points[this.cursor ?? this.points.length - 1];
     const when = point ? (this.cursor === null ? 'now' : clock(new Date(point.at))) : '';
     const values = this.series.map(({ name, label, className }) => [label, className,
-      point ? this.format(point[name] ?? 0) : '–'
+      point ? this.format(point[name] ?? NaN) : '–'
     ]);
     this.readout.replaceChildren(...values.map(([label, className, value]) =>
         make('span', {}, make('i', { class: className }), `${label} `, make('b', {}, value))),

@@ -102,27 +102,38 @@ function quantile(counts, part) {
   return below;
 }
 
-/** The points of a chart out of /report/series: all rules together. */
+/**
+ * The points of a chart out of /report/series: all rules together. The last one is the newest slot,
+ * over the part of it that has passed.
+ */
 function pointsOf(series, name) {
   const [, length] = windows[name];
   const step = { '5m': 10, '1h': 60, '1d': 900 } [name];
   const now = Date.parse(series.now) / 1000;
   const begin = Math.max(now - length, Date.parse(series.started_at) / 1000);
   const rows = series.all.series.find(({ seconds }) => seconds === step)?.rows ?? [];
-  // The gateway's slots begin at any second; each is drawn at the full step before.
-  const told = new Map(rows.map((row) => [Math.floor(row[0] / step) * step, row]));
+  // The gateway's slots begin at any second, the same one for all of them.
+  const offset = (rows.at(-1)?.[0] ?? 0) % step;
+  const told = new Map(rows.map((row) => [Math.round((row[0] - offset) / step) * step + offset,
+    row]));
   const points = [];
-  for (let at = Math.ceil(begin / step) * step; at + step <= now; at += step) {
+  const first = Math.ceil((begin - offset) / step) * step + offset;
+  for (let at = first; at < now; at += step) {
     const row = told.get(at);
+    const seconds = Math.min(step, now - at);
+    // A slot that has just begun is no rate yet: one request would look like many.
+    if (seconds < 2) break;
     const of = (name) => row?.[series.columns.indexOf(name)] ?? 0;
+    // Where nothing was asked, nothing took any time.
+    const timeOf = (name) => of(name) || NaN;
     const failed = ['missing', 'unsupported', 'invalid', 'errors'].reduce((all, name) => all +
       of(name), 0);
     points.push({
       at: at * 1000,
-      verified: of('verified') / step,
-      refused: of('refused') / step,
-      would: Math.max(0, failed - of('refused')) / step,
-      p50: of('p50'), p95: of('p95'), p99: of('p99'),
+      verified: of('verified') / seconds,
+      refused: of('refused') / seconds,
+      would: Math.max(0, failed - of('refused')) / seconds,
+      p50: timeOf('p50'), p95: timeOf('p95'), p99: timeOf('p99'),
     });
   }
   return points;

@@ -7,6 +7,8 @@ const state = {
   report: null,
   series: null,
   refusals: null,
+  /** What was searched for among the refusals: {name, list, text}. */
+  found: null,
   audit: null,
   window: 'start',
   /** The gateway of a fleet whose figures are shown; empty for all of them. */
@@ -134,6 +136,7 @@ function show() {
   showRules();
   showReasons();
   showRefusals();
+  showFound();
   showAudit();
   showOrigins();
   showParts();
@@ -269,7 +272,8 @@ function showTiles() {
     ['Refused', point ? rate(point.refused) : '…', judged ? share(point.refused, judged) +
       ' of the judged' : '', point?.refused > 0 ? 'refused' : ''
     ],
-    ['Latency', point ? time(point.p50) : '…', point ? `p99 ${time(point.p99)}` : ''],
+    ['Latency', point ? time(point.p50) : '…', !point ? '' : Number.isFinite(point.p50) ?
+      `p99 ${time(point.p99)}` : 'nothing was asked'],
     ['Clients', short(status.connections_open),
       `connections · ${short(status.sessions_open)} sessions` + (fleet ? `, at ${fleet.gateway}` : '')
     ],
@@ -291,8 +295,7 @@ function showCharts() {
   const points = told.length >= 2 || isOfFleet() ? told : state.points;
   const marks = state.series?.marks ?? [];
   charts.verdicts.show(points, marks);
-  charts.latency.show(points.map((point) => ({ ...point, p50: point.p50 || 0,
-    p95: point.p95 || 0, p99: point.p99 || 0 })), marks);
+  charts.latency.show(points, marks);
 }
 
 function showReasons() {

@@ -20,6 +20,47 @@ function showRefusals() {
     (entry, note) => setText(entry.firstChild.firstChild, ago(note.time)));
 }
 
+/** What was found by a request id, a trace id or a key, above the last refusals. */
+function showFound() {
+  byID('find-form').hidden = !mayRead();
+  if (!mayRead()) state.found = null;
+  const { text, list } = state.found ?? { text: '', list: [] };
+  setText(byID('found-text'), text);
+  byID('found-text').hidden = text === '';
+  keyed(byID('found'), list, nameOf, makeRefusal,
+    (entry, note) => setText(entry.firstChild.firstChild, ago(note.time)));
+}
+
+/** Asks what `portcullis why` asks. A name that is asked for later counts alone. */
+async function find(name) {
+  const asked = state.found = name === '' ? null : { name, list: [], text: 'Asking…' };
+  showFound();
+  if (!asked) return;
+  let answer = null;
+  try { answer = await ask(about('why/json'), { method: 'POST', body: name }); } catch { /* Below. */ }
+  if (state.found !== asked) return;
+  if (answer?.status === 401) {
+    lock('This is not the token.');
+    return show();
+  }
+  asked.list = answer?.status === 200 ? answer.content?.refusals ?? [] : [];
+  asked.text = answer === null ? 'No answer; try again.' : asked.list.length > 0 ?
+    `${asked.list.length === 1 ? 'One refusal' : `${asked.list.length} refusals`} of ${name}, ` +
+    'the latest first:' : answer.status === 404 || answer.status === 200 ?
+    `No refusal of ${name} is remembered: it passed, is too old, or went to a process that has ` +
+    'ended. The access log says more.' : `The gateway answers ${answer.status}.`;
+  showFound();
+}
+
+byID('find-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  find(byID('find').value.trim());
+});
+// Emptied by hand, by Escape or by its cross.
+byID('find').addEventListener('input', (event) => {
+  if (event.target.value === '') find('');
+});
+
 /** The reasons that the list has, and the one that is chosen. */
 function showReasonChoice(list) {
   const select = byID('reason');

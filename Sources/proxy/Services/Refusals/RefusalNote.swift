@@ -1,5 +1,6 @@
 package import AppAttest
 import Cryptography
+import DeviceKey
 package import Encodings
 package import HTTPWire
 package import KeyStore
@@ -107,7 +108,8 @@ package struct RefusalNote: Sendable {
     }
 }
 
-/// What an operator asks refusals by: a request id, a trace id, or the short name of a key.
+/// What an operator asks refusals by: a request id, a trace id, or a key by its short name or its
+/// key id.
 package struct RefusalName: Sendable {
     private let text: [UInt8]
     /// The beginning of the short name of a key, at least 4 of its 12 digits.
@@ -115,6 +117,8 @@ package struct RefusalName: Sendable {
 
     /// `nil` for a text that can be none of them.
     package init?(_ text: [UInt8]) {
+        // A key id goes no further, as into a fleet's database: its short name says as much here.
+        let text = KeyID(base64: text.span).map { Array($0.logName.utf8) } ?? text
         guard RequestID(text.span, 0..<text.count) != nil else { return nil }
         self.text = text
         let isShort = text.allSatisfy { byte in
