@@ -191,7 +191,7 @@ import Testing
             texts,
             [
                 """
-                p.yaml:8: rules[0].device: found it for com.example.shop, an Android app, of whose \
+                p.yaml:8: a.device: found it for com.example.shop, an Android app, of whose \
                 phones Apple knows no bits; use a rule of its own for the Android app
                 """
             ]

@@ -92,7 +92,7 @@ import Testing
             ("renew: 1", #"renew: found "1"; use true | false"#),
             ("rate: 0/s", #"rate: found "0/s"; use calls a second, 1/s…1000/s"#),
             ("rate: 1001/s", #"rate: found "1001/s"; use calls a second, 1/s…1000/s"#),
-            ("rate: 5", #"rate: found "5"; use calls a second, 1/s…1000/s"#),
+            ("rate: 5", #"rate: found "5" without its unit; use 5/s"#),
             ("rate: -1/s", #"rate: found "-1/s"; use calls a second, 1/s…1000/s"#),
             ("rate: 5/m", #"rate: found "5/m"; use calls a second, 1/s…1000/s"#),
             ("rate: [5/s]", "rate: found a list; use calls a second, 1/s…1000/s"),

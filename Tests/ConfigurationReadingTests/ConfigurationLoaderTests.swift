@@ -275,11 +275,11 @@ import Verification
                 "p.yaml:4: rules: found \"5.YAML\"; use the ending .yaml",
                 "rules/3.yaml:1: found a mapping; use a list of rules: - id: …",
                 """
-                rules/2.yaml:1: [0].id: found a, which is already at rules/1.yaml:1; use \
+                rules/2.yaml:1: a.id: found a, which is already at rules/1.yaml:1; use \
                 another id
                 """,
                 """
-                rules/2.yaml:1: [0].match: found only requests that meet the rule at \
+                rules/2.yaml:1: a.match: found only requests that meet the rule at \
                 rules/1.yaml:1 (a) before; use this rule before that one, or none
                 """,
             ]

@@ -209,7 +209,7 @@ import Testing
         expectEqual(
             loaded("sign: [body], body: { limit: 65MiB }").errors.map(\.text).first,
             """
-            p.yaml:6: rules[0].body.limit: found a limit of 65MiB with limits.held_memory of \
+            p.yaml:6: a.body.limit: found a limit of 65MiB with limits.held_memory of \
             64MiB for /dev/shm too, which is in memory; use a limit of at most 64MiB, or a \
             larger limits.held_memory, or a spill_folder on a disk
             """
@@ -240,7 +240,7 @@ import Testing
             loaded.warnings.map(\.text),
             [
                 """
-                p.yaml:6: warning: rules[0].body: found streamed to unix:/run/o.sock, where a \
+                p.yaml:6: warning: a.body: found streamed to unix:/run/o.sock, where a \
                 broken request ends without a reset; use held, or servers that are reached by TCP
                 """
             ]
@@ -255,7 +255,7 @@ import Testing
             Self.loaded(rule, origin: ", http2: on").errors.map(\.text),
             [
                 """
-                p.yaml:6: rules[0].body: found streamed with http2: on, where a gRPC server runs \
+                p.yaml:6: a.body: found streamed with http2: on, where a gRPC server runs \
                 a call before its end; use held, or an origin without http2
                 """
             ]
@@ -271,7 +271,7 @@ import Testing
                 loaded.errors.map(\.text),
                 [
                     """
-                    p.yaml:6: rules[0].body.limit: found a limit of 2MiB with limits.\(key) of \
+                    p.yaml:6: a.body.limit: found a limit of 2MiB with limits.\(key) of \
                     1MiB; use a limit of at most 1MiB, or a larger limits.\(key)
                     """
                 ]

@@ -96,6 +96,35 @@ import Testing
         )
     }
 
+    @Test(arguments: [
+        ("mode: observe", ", and answers 400 path-ambiguous once it enforces, "),
+        (
+            "mode: enforce, rollout: 5%",
+            " for clients outside the rollout, and answers 400 path-ambiguous once it enforces for all, "
+        ),
+        ("mode: off", nil), ("mode: enforce", nil),
+    ])
+    func `spellings that a rule will refuse are named while it forwards them`(
+        mode: String,
+        part: String?
+    ) {
+        let lines = coverage(
+            """
+            origins: { shop: { servers: ["s:80"] } }
+            default: { origin: shop, mode: off }
+            rules:
+              - { id: a, match: { path: /v1/a }, \(mode) }
+            """
+        )
+        let found = lines.first { $0.contains("a.match: found /V1/A, //v1/a, ") }
+        expectEqual(found != nil, part != nil, "\(lines)")
+        expectEqual(
+            found?.contains("which it forwards now" + (part ?? "")) ?? true,
+            true,
+            "\(lines)"
+        )
+    }
+
     @Test func `spellings that an origin is said not to read are a way past the rule`() {
         let lines = coverage(
             """

@@ -86,14 +86,14 @@ import Testing
     ])
     func `what is wrong is told with its place`(device: String, problem: String) {
         let texts = Self.loaded(device).problems.map(\.text)
-        #expect(texts.contains { $0.contains("p.yaml:6: rules[0].\(problem)") }, "\(texts)")
+        #expect(texts.contains { $0.contains("p.yaml:6: a.\(problem)") }, "\(texts)")
     }
 
     private static let flagged = "{ refuse_if: { bit0: true } }"
 
     @Test func `a rule can't ask without a key of the team`() {
         let bare = Self.loaded(Self.flagged, apple: "{ timeout: 5s }").problems.map(\.text)
-        #expect(bare.count == 1 && bare[0].contains("rules[0].device: found it without apple.keys"))
+        #expect(bare.count == 1 && bare[0].contains("a.device: found it without apple.keys"))
         let two = "{ keys: [\(Self.key), \(Self.other)] }"
         #expect(Self.loaded(Self.flagged, apple: two).problems.isEmpty)
         let app = "{ id: OLDPREFIX1.shop, environments: [production] }"
@@ -107,7 +107,7 @@ import Testing
     @Test func `a rule that is off warns of what it would ask`() {
         let loaded = Self.loaded(Self.flagged, mode: "off")
         expectEqual(loaded.configuration?.rules.rules.first?.asksDevice, false)
-        expectEqual(loaded.warnings.map(\.keyPath), ["rules[0].device"])
+        expectEqual(loaded.warnings.map(\.keyPath), ["a.device"])
     }
 
     @Test func `check says what is refused, and whose the bits are`() {

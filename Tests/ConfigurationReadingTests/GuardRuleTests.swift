@@ -43,11 +43,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{ window: 5m }", "rules[0].guard.refused: found no such key"),
+        ("{ window: 5m }", "a.guard.refused: found no such key"),
         ("{ refused: 0% }", "use a share above 0%, below 100%"),
         ("{ refused: 100% }", "use a share above 0%, below 100%"),
-        ("{ refused: 2 }", "use a share above 0%, below 100%"),
-        ("{ refused: 2%, of: requests }", "rules[0].guard.of"),
+        ("{ refused: 2 }", "without its unit; use 2%"),
+        ("{ refused: 2%, of: requests }", "a.guard.of"),
         ("{ refused: 2%, window: 30s }", "1m…1h"),
         ("{ refused: 2%, minimum: 9 }", "10…1000000"),
         ("{ refused: 2%, command: x }", "found an unknown key"),

@@ -7,7 +7,7 @@ extension InvalidConfigurationTests {
             default: { mode: deny }
             rules: [{ id: a, match: { path: /a }, mode: off }]
             """,
-            "p.yaml:6: rules[0].origin: found no such key; use origin: shop | media"
+            "p.yaml:6: a.origin: found no such key; use origin: shop | media"
         ),
         .line(
             5,
@@ -17,11 +17,11 @@ extension InvalidConfigurationTests {
         .rule(
             "mode: enforce, apps: [TEAM123456.com.example.shpo]",
             """
-            p.yaml:7: rules[0].apps[0]: found the unknown app "TEAM123456.com.example.shpo"; use \
+            p.yaml:7: a.apps[0]: found the unknown app "TEAM123456.com.example.shpo"; use \
             TEAM123456.com.example.shop (did you mean TEAM123456.com.example.shop?)
             """
         ),
-        .rule("mode: enforce, apps: []", "p.yaml:7: rules[0].apps: found an empty list"),
+        .rule("mode: enforce, apps: []", "p.yaml:7: a.apps: found an empty list"),
         .line(
             3,
             "apps: [{ id: TEAM123456.a, environments: [development] }]",
@@ -133,7 +133,7 @@ extension InvalidConfigurationTests {
         .rule(
             "mode: enforce, headers: [x-a, \(name)]",
             """
-            p.yaml:7: rules[0].headers[1]: found \(name); use other fields: the origin does not \
+            p.yaml:7: a.headers[1]: found \(name); use other fields: the origin does not \
             get this one as the client sent it
             """
         )

@@ -78,7 +78,7 @@ import Testing
         ),
         .more(
             "limits: { address_requests: 100 }",
-            "p.yaml:6: limits.address_requests: found \"100\"; use off, or 1/s…1000000/s"
+            "p.yaml:6: limits.address_requests: found \"100\" without its unit; use 100/s"
         ),
         .more(
             "limits: { address_failures: 0/m }",
@@ -157,7 +157,7 @@ import Testing
         ),
         .more(
             "enrolment: { rate: 100 }",
-            "p.yaml:6: enrolment.rate: found \"100\"; use challenges a second, 1/s…10000/s"
+            "p.yaml:6: enrolment.rate: found \"100\" without its unit; use 100/s"
         ),
         .more(
             "enrolment: { percent: 10%, from: 2026-12-01 }",
@@ -169,7 +169,7 @@ import Testing
         ),
         .more(
             "enrolment: { percent: 10 }",
-            "p.yaml:6: enrolment.percent: found \"10\"; use a percentage"
+            "p.yaml:6: enrolment.percent: found \"10\" without its unit; use 10%"
         ),
         .more(
             "log: { access: yes }",

@@ -60,7 +60,7 @@ import Testing
             Set(
                 idle.map { key in
                     """
-                    p.yaml:\(line(of: key)): warning: rules[0].\(key): found it with mode: \
+                    p.yaml:\(line(of: key)): warning: orders.\(key): found it with mode: \
                     \(mode), where it has no effect; use it when the mode is changed \
                     back, or no \(key)
                     """

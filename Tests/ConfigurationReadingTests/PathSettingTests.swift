@@ -127,7 +127,7 @@ import Testing
             texts,
             [
                 """
-                p.yaml:8: rules[1].match: found only requests that meet rule upper too: servers \
+                p.yaml:8: lower.match: found only requests that meet rule upper too: servers \
                 that ignore case read their path as /v1/orders; use one rule for both; or paths: \
                 { case: sensitive } for the origin shop, if it does not do that
                 """

@@ -77,7 +77,7 @@ import Testing
         let rules = "rules:\n  - { id: a, match: { path: \(path) }, mode: off }\n"
         let texts = load(InvalidConfigurationTests.base + more + rules).errors.map(\.text)
         let problem =
-            "rules[0].match: found \(path), which no request reaches: the gateway answers what is "
+            "a.match: found \(path), which no request reaches: the gateway answers what is "
             + "below \(own); use a path outside it"
         expectEqual(texts.count, 1)
         expectEqual(texts.first?.contains(problem), true, "\(texts)")

@@ -159,45 +159,45 @@ struct ProofSettingTests {
         (
             "mode: enforce, accept: [assertion, chekc]",
             """
-            p.yaml:7: rules[0].accept[1]: found "chekc"; use assertion, session, check (did you \
+            p.yaml:7: r.accept[1]: found "chekc"; use assertion, session, check (did you \
             mean check?)
             """
         ),
         (
             "mode: enforce, accept: [session, check]",
-            "p.yaml:7: rules[0].accept: found it without assertion; use [assertion] or [assertion,"
+            "p.yaml:7: r.accept: found it without assertion; use [assertion] or [assertion,"
         ),
         (
             "mode: enforce, accept: [check], sign: content",
-            "p.yaml:7: rules[0].sign: found it with an accept that takes only tokens, where it has"
+            "p.yaml:7: r.sign: found it with an accept that takes only tokens, where it has"
         ),
         (
             "mode: enforce, accept: [check], on_error: forward",
-            "p.yaml:7: rules[0].on_error: found it with an accept that takes only tokens, where it"
+            "p.yaml:7: r.on_error: found it with an accept that takes only tokens, where it"
         ),
         (
             "mode: enforce, accept: [check], guard: { refused: 2% }",
-            "p.yaml:7: rules[0].guard: found it with an accept that takes only tokens, where it has"
+            "p.yaml:7: r.guard: found it with an accept that takes only tokens, where it has"
         ),
         (
             "mode: enforce, accept: [assertion, check], also: [check]",
-            "p.yaml:7: rules[0].also[0]: found check, which accept takes as a proof by itself; use"
+            "p.yaml:7: r.also[0]: found check, which accept takes as a proof by itself; use"
         ),
         (
             "mode: enforce, also: [human]",
-            "p.yaml:7: rules[0].also[0]: found \"human\"; use check"
+            "p.yaml:7: r.also[0]: found \"human\"; use check"
         ),
         (
             "mode: enforce, unsupported: { require: no }",
-            "p.yaml:7: rules[0].unsupported.require: found \"no\"; use check"
+            "p.yaml:7: r.unsupported.require: found \"no\"; use check"
         ),
         (
             "mode: enforce, unsupported: {}",
-            "p.yaml:7: rules[0].unsupported.require: found no such key; use require: the name of"
+            "p.yaml:7: r.unsupported.require: found no such key; use require: the name of"
         ),
         (
             "mode: enforce, accept: [assertion, check], unsupported: { require: check }",
-            "p.yaml:7: rules[0].unsupported.require: found check, which accept takes from every"
+            "p.yaml:7: r.unsupported.require: found check, which accept takes from every"
         ),
         (
             "mode: off",

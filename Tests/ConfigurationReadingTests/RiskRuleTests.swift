@@ -54,7 +54,7 @@ import Testing
         expectEqual(
             found,
             [
-                "p.yaml:6: warning: rules[0].risk.max_age: found 36h, of which 1d counts; use "
+                "p.yaml:6: warning: a.risk.max_age: found 36h, of which 1d counts; use "
                     + "whole days"
             ]
         )
@@ -67,7 +67,7 @@ import Testing
             Self.loaded("{ max: 8 }").problems.map(\.text),
             [
                 """
-                p.yaml:6: warning: rules[0].risk.max: found it without apple.keys, where only \
+                p.yaml:6: warning: a.risk.max: found it without apple.keys, where only \
                 keys import can bring a metric; use apple.keys and apple.receipts.renew: true, if \
                 metrics are to be known
                 """
@@ -81,18 +81,18 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{ }", "rules[0].risk.max"), ("{ max: -1 }", "rules[0].risk.max"),
-        ("{ max: 65534 }", "rules[0].risk.max"), ("{ max: 8, act: mark }", "rules[0].risk.act"),
-        ("{ max: 8, action: block }", "rules[0].risk.action"),
-        ("{ max: 8, unknown: mark }", "rules[0].risk.unknown"),
-        ("{ max: 8, max_age: 1h }", "rules[0].risk.max_age"),
-        ("{ max: 8, rollout: { percent: 5% } }", "rules[0].risk.rollout"),
+        ("{ }", "a.risk.max"), ("{ max: -1 }", "a.risk.max"),
+        ("{ max: 65534 }", "a.risk.max"), ("{ max: 8, act: mark }", "a.risk.act"),
+        ("{ max: 8, action: block }", "a.risk.action"),
+        ("{ max: 8, unknown: mark }", "a.risk.unknown"),
+        ("{ max: 8, max_age: 1h }", "a.risk.max_age"),
+        ("{ max: 8, rollout: { percent: 5% } }", "a.risk.rollout"),
         (
             "{ max: 8, action: refuse, rollout: { percent: 5%, by: key } }",
-            "rules[0].risk.rollout.by"
+            "a.risk.rollout.by"
         ),
-        ("{ max: 8, action: refuse, rollout: { } }", "rules[0].risk.rollout"),
-        ("8", "rules[0].risk"),
+        ("{ max: 8, action: refuse, rollout: { } }", "a.risk.rollout"),
+        ("8", "a.risk"),
     ])
     func `what can't be meant is named`(risk: String, keyPath: String) {
         let errors = Self.loaded(risk).errors

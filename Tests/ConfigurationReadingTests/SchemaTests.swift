@@ -126,7 +126,7 @@ import Testing
             #expect(paths.contains("origins.shop.servers[0].\(key)"), "\(key)")
         }
         for key in ["from", "to", "start", "end"] {
-            #expect(paths.contains("rules[0].rollout.\(key)"), "\(key)")
+            #expect(paths.contains("a.rollout.\(key)"), "\(key)")
         }
     }
 }

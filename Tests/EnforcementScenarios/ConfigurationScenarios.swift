@@ -197,6 +197,47 @@ extension Scenarios {
             }
         }
 
+        @Test(arguments: [
+            (["chekc", "p.yaml"], "did you mean `portcullis check`?"),
+            (["keys", "lst"], "did you mean `portcullis keys list`?"),
+            (["keys", "gone"], "there are list, "), (["restart"], "there are serve, check, "),
+            (["check", "--accept-older-stor", "p.yaml"], "--accept-older-store"),
+        ])
+        func `a mistyped command is answered by the nearest one`(
+            _ words: [String],
+            _ answer: String
+        ) throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let result = try scenario.portcullis(words)
+            expectEqual(result.status, 2)
+            #expect(result.complained.contains(answer), "\(result)")
+            expectEqual(result.printed, "")
+        }
+
+        /// Each command printed them, before what it was asked for.
+        @Test func `warnings are those of check, at its end, and of no other command`() throws {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try scenario.configure(try scenario.origin(), rules: Self.rules)
+            let file = scenario.path("portcullis.yaml")
+            let checked = try scenario.portcullis("check", file)
+            expectEqual(checked.status, 0, "\(checked)")
+            let lines = checked.printed.split(separator: "\n")
+            let places = lines.indices.filter {
+                lines[$0].hasPrefix("\(file):") && lines[$0].contains(": warning: ")
+            }
+            #expect(places.last == lines.endIndex - 2, "\(checked.printed)")
+            expectEqual(Set(lines).count, lines.count)
+            for command in [
+                ["keys", "list", "--config", file], ["explain", file, "GET", "/v1/orders"],
+                ["plan", file], ["diff", file, file],
+            ] {
+                let result = try scenario.portcullis(command)
+                #expect(!result.complained.contains("warning: "), "\(result)")
+            }
+        }
+
         @Test(arguments: ["check", "doctor", "plan"])
         func `a configuration is an argument or an option, as for a running gateway`(
             command: String

@@ -174,6 +174,38 @@ extension Scenarios {
             for place in 0...1 {
                 #expect(has(crossed, "certificates[\(place)].key: found key-mismatch"))
             }
+            let names = "\(two.key) is not the key of the first certificate in \(one.certificate)"
+            #expect(has(crossed, names))
+        }
+
+        @Test func `check says which file holds a key and which a certificate`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let one = try TestCertificate("one", names: "DNS:one.test", in: folder)
+            func problem(_ certificate: String, _ key: String) throws -> String {
+                let file = folder + "/portcullis.yaml"
+                let text = TestGateway.text(
+                    [("shop", ["127.0.0.1:9"])],
+                    listen: Self.listen([(TestCertificate(certificate, key), "")])
+                )
+                try text.write(toFile: file, atomically: true, encoding: .utf8)
+                let errors = Preparation.load(file).errors.map(\.text)
+                expectEqual(errors.count, 1, "\(errors)")
+                return errors.first ?? ""
+            }
+            let exchanged = try problem(one.key, one.certificate)
+            #expect(exchanged.contains("certificate and key are exchanged"), "\(exchanged)")
+            #expect(
+                exchanged.hasSuffix("use certificate: \(one.certificate), key: \(one.key)"),
+                "\(exchanged)"
+            )
+            let key = try problem(one.key, one.key)
+            #expect(key.contains("\(one.key) holds a private key and no certificate"), "\(key)")
+            let certificate = try problem(one.certificate, one.certificate)
+            #expect(
+                certificate.contains("\(one.certificate) holds a certificate and no private key"),
+                "\(certificate)"
+            )
         }
     }
 }

@@ -5,28 +5,29 @@ import Services
 
 /// The report of `portcullis check`.
 package struct Check: Sendable {
-    /// Problems first, then the meaning of the configuration.
+    /// The errors; without any, the meaning of the configuration, and then its warnings, which a
+    /// reader must not have to look for above.
     package let text: String
     /// 0 when the configuration can be served, 1 when not. Warnings don't change it.
     package let exitStatus: Int32
 
     /// Reports on the configuration that was loaded from a file, under the user's name of the file.
     package init(_ loaded: LoadedConfiguration, file: String) {
-        var lines = loaded.problems.map(\.text)
         guard let configuration = loaded.configuration else {
+            var lines = loaded.problems.map(\.text)
             lines.append("\(file): refused, \(Self.count(loaded.errors.count, "error"))")
             text = lines.joined(separator: "\n") + "\n"
             exitStatus = 1
             return
         }
         // Without any admin listener the summary says so: that is asked for.
-        let problem = configuration.admin.isEmpty ? nil : configuration.commandProblem
-        let silence = [problem].compactMap(\.self)
-        lines += silence.map(\.text) + Self.summary(configuration, loaded.orders)
+        let silence = configuration.admin.isEmpty ? nil : configuration.commandProblem
+        let warnings = loaded.warnings + [silence].compactMap(\.self)
+        var lines = Self.summary(configuration, loaded.orders)
         let coverage = Coverage(configuration)
-        lines += Self.lines(coverage, configuration)
-        let warnings = loaded.warnings.count + silence.count + coverage.warningCount
-        lines.append("\(file): ok, \(Self.count(warnings, "warning"))")
+        lines += Self.lines(coverage, configuration) + warnings.map(\.text)
+        let count = warnings.count + coverage.warningCount
+        lines.append("\(file): ok, \(Self.count(count, "warning"))")
         text = lines.joined(separator: "\n") + "\n"
         exitStatus = 0
     }
@@ -124,7 +125,9 @@ package struct Check: Sendable {
             }
         var lines = ["coverage requests that meet no rule are \(fate)"]
         if !coverage.spellings.isEmpty {
-            lines.append("coverage other spellings of the paths of rules that observe")
+            lines.append(
+                "coverage other spellings of the paths of rules that don't enforce for all"
+            )
             lines += coverage.spellings.map { "  \($0.text)" }
         }
         guard configuration.rules.rules.contains(where: { $0.mode == .enforce }) else {
@@ -163,19 +166,19 @@ struct Coverage {
     static let stepsMax = 1_024
     static let triesMax = 128
 
-    /// The most rules that observe whose spellings are listed.
+    /// The most rules whose spellings are listed.
     static let spellingsMax = 16
 
     /// The enforced rules that can be bypassed, in their order.
     private(set) var entries: [Entry] = []
-    /// What rules that observe forward now, and refuse once they enforce.
+    /// What rules that don't enforce for all forward now, and refuse once they do.
     let spellings: [Problem]
 
     init(_ configuration: GatewayConfiguration) {
         let probe = CoverageProbe(configuration)
         spellings = Array(
-            configuration.rules.rules.dropLast().lazy.filter { $0.mode == .observe }
-                .compactMap { probe.observedSpellings(of: $0) }
+            configuration.rules.rules.dropLast().lazy
+                .compactMap { probe.forwardedSpellings(of: $0) }
                 .prefix(Self.spellingsMax)
         )
         for rule in configuration.rules.rules where rule.mode == .enforce {

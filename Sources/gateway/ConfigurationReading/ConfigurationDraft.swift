@@ -133,7 +133,8 @@ struct ConfigurationDraft {
         case .list(let nodes):
             return .list(
                 nodes.enumerated().compactMap { index, node in
-                    RuleDraft(node, "rules[\(index)]", isDefault: false, log: reader.log)
+                    let keyPath = RuleDraft.keyPath(of: node, at: "rules[\(index)]", reader.log)
+                    return RuleDraft(node, keyPath, isDefault: false, log: reader.log)
                 }
             )
         case .text, .nothing, .mapping:

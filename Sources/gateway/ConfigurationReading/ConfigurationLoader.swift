@@ -153,7 +153,8 @@ package enum ConfigurationLoader {
                 return []
             }
             return list.enumerated().compactMap { index, node in
-                RuleDraft(node, "[\(index)]", isDefault: false, log: log)
+                let keyPath = RuleDraft.keyPath(of: node, at: "[\(index)]", log)
+                return RuleDraft(node, keyPath, isDefault: false, log: log)
             }
         }
     }

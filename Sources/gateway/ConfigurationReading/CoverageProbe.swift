@@ -219,9 +219,11 @@ struct CoverageProbe {
         }
     }
 
-    /// The spellings of the rule's path that it observes now, and refuses once it enforces; `nil`
-    /// where there are none.
-    func observedSpellings(of rule: Rule) -> Problem? {
+    /// The spellings of the rule's path that it forwards now, to all clients or to those outside its
+    /// rollout, and refuses once it enforces for all; `nil` where there are none.
+    func forwardedSpellings(of rule: Rule) -> Problem? {
+        let isShared = rule.mode == .enforce && !rule.refusesAll
+        guard rule.mode == .observe || isShared else { return nil }
         let method = rule.match.methods?.first ?? Self.otherMethod
         let host = Self.host(rule.match.host)
         let paths = Self.spellings(of: rule.match.path).map(\.path).filter { path in
@@ -235,9 +237,11 @@ struct CoverageProbe {
             .warning,
             configuration.rulePlaces[rule.index],
             "\(rule.id).match",
-            found: "\(paths.joined(separator: ", ")), which it forwards now, and answers 400 "
-                + "path-ambiguous once it enforces, since some servers take them for "
-                + rule.match.path.text,
+            found: "\(paths.joined(separator: ", ")), which it forwards now"
+                + (isShared ? " for clients outside the rollout" : "")
+                + ", and answers 400 path-ambiguous once it enforces"
+                + (isShared ? " for all" : "")
+                + ", since some servers take them for \(rule.match.path.text)",
             use: "only \(rule.match.path.text) in apps, or say under the origin's paths what it "
                 + "does not do"
         )

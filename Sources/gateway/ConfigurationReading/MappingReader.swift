@@ -1,3 +1,4 @@
+import Encodings
 import Rules
 
 /// The words of a key that turns something on or off.
@@ -25,8 +26,11 @@ struct MappingReader: Placed {
         self.members = members.reduce(into: [:]) { $0[$1.key] = $1 }
         guard !keys.isEmpty else { return }
         for member in members where !keys.contains(member.key) {
-            let use = Suggestion.use(keys.joined(separator: ", "), for: member.key, among: keys)
-            log.error(member.place, path(member.key), found: "an unknown key", use: use)
+            let name = path(member.key)
+            let use =
+                ForeignKey.use(for: member.key, among: keys)
+                ?? Suggestion.use(keys.joined(separator: ", "), for: member.key, among: keys)
+            log.error(member.place, name, found: "an unknown key", use: use)
         }
     }
 
@@ -94,15 +98,49 @@ struct MappingReader: Placed {
         _ read: (String) -> Value?
     ) -> Located<Value>? {
         log.record?.text(keyPath, use: use, words: words, form)
-        guard case .text(let text) = node.content, let value = read(text) else {
-            var use = use
-            if case .text(let text) = node.content {
-                use = Suggestion.use(use, for: text, among: words)
+        guard case .text(let text) = node.content else {
+            log.error(node.place, keyPath, found: node.found, use: use)
+            return nil
+        }
+        if let variable = Self.variable(in: text), !log.allowsVariables {
+            let found = "\(variable), and no variables of the environment are put into values"
+            let way = "the value itself, or have what deploys the file write it (envsubst)"
+            log.error(node.place, keyPath, found: found, use: way)
+            return nil
+        }
+        guard let value = read(text) else {
+            if let unit = Self.missingUnit(of: text, { read($0) != nil }) {
+                let found = "\(node.found) without its unit"
+                log.error(node.place, keyPath, found: found, use: text + unit)
+                return nil
             }
+            let use = Suggestion.use(use, for: text, among: words)
             log.error(node.place, keyPath, found: node.found, use: use)
             return nil
         }
         return Located(value: value, place: node.place, keyPath: keyPath)
+    }
+
+    /// The unit that makes a number an allowed value. Sizes and times have several, which the
+    /// allowed values name.
+    private static func missingUnit(of text: String, _ isAllowed: (String) -> Bool) -> String? {
+        guard (1...18).contains(text.utf8.count),
+            text.utf8.allSatisfy({ ".0123456789".utf8.contains($0) })
+        else { return nil }
+        return ["%", "/s", "/m", "/d", "B/s"].first { isAllowed(text + $0) }
+    }
+
+    /// The first `${NAME}` in a text, as shells and other proxies write a variable of the
+    /// environment.
+    private static func variable(in text: String) -> Substring? {
+        guard let start = text.firstRange(of: "${"),
+            let end = text[start.upperBound...].firstIndex(of: "}")
+        else { return nil }
+        let name = text[start.upperBound..<end].prefix { $0 != ":" && $0 != "-" }
+        guard let first = name.utf8.first, UInt8(ascii: "A")...UInt8(ascii: "Z") ~= first,
+            name.utf8.allSatisfy({ $0.isAlphanumeric || $0 == UInt8(ascii: "_") })
+        else { return nil }
+        return text[start.lowerBound...end]
     }
 
     /// One of the words of an enumeration.

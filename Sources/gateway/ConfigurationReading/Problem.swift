@@ -78,7 +78,11 @@ final class ProblemLog {
     private(set) var problems: [Problem] = []
     /// The record of the readers' look-ups; `nil` where it is not needed.
     var record: ReadingRecord?
+    /// Whether values may have the form of a variable, as the requests of test cases may.
+    let allowsVariables: Bool
     private var known: Set<Problem> = []
+
+    init(allowsVariables: Bool = false) { self.allowsVariables = allowsVariables }
 
     func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
         add(.error, place, keyPath, found, use)

@@ -25,7 +25,7 @@ package struct RouteTest: Sendable {
         now: UnixTime,
         files: some ConfigurationFiles = DiskFiles()
     ) {
-        let log = ProblemLog()
+        let log = ProblemLog(allowsVariables: true)
         let cases = Self.cases(path, files: files, log: log)
         let problems = log.sorted
         guard problems.isEmpty else {

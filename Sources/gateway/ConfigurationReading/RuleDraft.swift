@@ -77,6 +77,15 @@ struct RuleDraft {
     let nextChallenge: Located<Bool>?
     let allowEncoded: [Located<PathConstructs.RawValue>]?
 
+    /// The key path of a rule in problems: its id, or its place among the others where it has none.
+    /// A record has places alone.
+    static func keyPath(of node: SourceNode, at place: String, _ log: ProblemLog) -> String {
+        guard log.record == nil, case .mapping(let members) = node.content,
+            case .text(let text)? = members.first(where: { $0.key == "id" })?.value.content
+        else { return place }
+        return id(text) ?? place
+    }
+
     /// Reads a rule, or the `default` section, which has no id and no match.
     init?(_ node: SourceNode, _ keyPath: String, isDefault: Bool, log: ProblemLog) {
         let keys = isDefault ? Self.keys.filter { $0 != "id" && $0 != "match" } : Self.keys

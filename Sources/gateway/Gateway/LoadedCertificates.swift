@@ -80,7 +80,7 @@ struct LoadedCertificates: Sendable {
     private mutating func refuse(_ tls: ListenSettings.TLS, _ first: TLSContextError) {
         let count = problems.count
         if let client = tls.client, first.path == client.authoritiesFile {
-            add(.error, "\(client.keyPath).ca", first, first.path)
+            add("\(client.keyPath).ca", first, first.path)
         }
         for settings in tls.certificates {
             do throws(TLSContextError) {
@@ -98,8 +98,8 @@ struct LoadedCertificates: Sendable {
         _ error: TLSContextError
     ) {
         let isKey = [.keyUnreadable, .keyEncrypted, .keyMismatch].contains(error.reason)
-        let file = isKey ? settings.keyFile : settings.certificateFile
-        add(.error, "\(settings.keyPath).\(isKey ? "key" : "certificate")", error, file)
+        let files = PairedFiles(certificate: settings.certificateFile, key: settings.keyFile)
+        add("\(settings.keyPath).\(isKey ? "key" : "certificate")", error, error.path, files)
     }
 
     private mutating func examine(
@@ -180,7 +180,11 @@ struct LoadedCertificates: Sendable {
         } catch {
             let files = [(tls.certificateFile, "certificate"), (tls.keyFile, "key")]
             let key = files.first { $0.0 == error.path }?.1 ?? "ca"
-            add(.error, "\(keyPath).\(key)", error, error.path)
+            var pair: PairedFiles?
+            if let certificate = tls.certificateFile, let key = tls.keyFile {
+                pair = PairedFiles(certificate: certificate, key: key)
+            }
+            add("\(keyPath).\(key)", error, error.path, pair)
             return nil
         }
     }
@@ -197,14 +201,18 @@ struct LoadedCertificates: Sendable {
         problems.append(Problem(severity, place, keyPath, found: found, use: use))
     }
 
+    /// - pair: the certificate and the key that were loaded together; `nil` for other files.
     private mutating func add(
-        _ severity: Problem.Severity,
         _ keyPath: String,
         _ error: TLSContextError,
-        _ file: String
+        _ file: String,
+        _ pair: PairedFiles? = nil
     ) {
+        if let (found, use) = pair?.mistake(error.reason) {
+            return add(.error, keyPath, "\(error.reason.rawValue): \(found)", use)
+        }
         let detail = error.detail.isEmpty ? "" : " (\(error.detail))"
-        add(severity, keyPath, "\(error.reason.rawValue): \(file)\(detail)", Self.use(error.reason))
+        add(.error, keyPath, "\(error.reason.rawValue): \(file)\(detail)", Self.use(error.reason))
     }
 
     private static func use(_ reason: TLSContextError.Reason) -> String {

@@ -48,7 +48,8 @@ struct Portcullis: ParsableCommand {
             Glibc.exit(1)
         } catch {
             let isAsked = exitCode(for: error) == .success
-            let text = fullMessage(for: error)
+            let words = CommandLine.arguments.dropFirst()
+            let text = MistypedCommand(Array(words))?.text ?? fullMessage(for: error)
             if isAsked { StandardOutput.write(text + "\n") } else { StandardError.write(text) }
             Glibc.exit(isAsked ? 0 : 2)
         }
@@ -66,6 +67,36 @@ struct Portcullis: ParsableCommand {
         if let text = pages.text(topic) { Glibc.exit(StandardOutput.write(text) ? 0 : 1) }
         StandardError.write(pages.absence(of: topic.joined(separator: " ")))
         Glibc.exit(2)
+    }
+}
+
+/// A word in the place of a command that is none: `portcullis chekc FILE`.
+struct MistypedCommand {
+    /// Says which command was probably meant, or which there are.
+    let text: String
+
+    /// `nil` where the words name commands as far as they go.
+    init?(_ words: [String]) {
+        var (command, path): (any ParsableCommand.Type, String) = (Portcullis.self, "portcullis")
+        for word in words {
+            let inner = command.configuration.subcommands
+            guard !inner.isEmpty, word != "help", !word.hasPrefix("-") else { return nil }
+            if let next = inner.first(where: { $0.configuration.commandName == word }) {
+                (command, path) = (next, "\(path) \(word)")
+                continue
+            }
+            let names = inner.filter { $0.configuration.shouldDisplay }
+                .compactMap { $0.configuration.commandName }
+            let next = Suggestion.closest(to: word, among: names).map {
+                "did you mean `\(path) \($0)`?"
+            }
+            text =
+                "portcullis: there is no command `\(path) \(word)`; "
+                + (next ?? "there are \(names.joined(separator: ", "))")
+                + "\nnext: `\(path) --help` says what each does"
+            return
+        }
+        return nil
     }
 }
 

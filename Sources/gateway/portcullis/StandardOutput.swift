@@ -83,20 +83,23 @@ struct AskedGateway: Sendable {
 }
 
 /// A configuration that a command requires.
+///
+/// Its warnings are those of `check`, `serve`, `doctor` and a reload: a command with another answer
+/// does not repeat them.
 enum LoadedFile {
-    /// Loads it; prints every problem and exits 1 when it is invalid.
+    /// Loads it; prints every error and exits 1 when it is invalid.
     static func configuration(_ file: String) throws -> GatewayConfiguration {
         let loaded = ConfigurationLoader.load(file)
         return try taken(loaded.configuration, file, loaded.problems)
     }
 
-    /// Loads what a command needs that asks a running gateway. Prints every problem; exits 1 when
-    /// the file does not say where the gateway is asked.
+    /// Loads what a command needs that asks a running gateway. Prints every error; exits 1 when the
+    /// file does not say where the gateway is asked.
     static func gateway(_ file: String) throws -> AskedGateway {
         let loaded = ConfigurationLoader.load(file)
         let listeners = loaded.configuration?.admin ?? ConfigurationLoader.adminListeners(file)
         if loaded.configuration == nil, !listeners.isEmpty {
-            for problem in loaded.problems { StandardError.write(problem.text) }
+            for problem in loaded.errors { StandardError.write(problem.text) }
             let places = listeners.map(\.address.text).joined(separator: ", ")
             StandardError.write(
                 "\(file): invalid as it is now; the gateway at \(places) is asked all the same"
@@ -118,8 +121,10 @@ enum LoadedFile {
         _ file: String,
         _ problems: [Problem]
     ) throws -> Value {
-        for problem in problems { StandardError.write(problem.text) }
         guard let value else {
+            for problem in problems where problem.severity == .error {
+                StandardError.write(problem.text)
+            }
             StandardError.write("\(file): refused; `portcullis check \(file)` says more")
             throw ExitCode(1)
         }
