@@ -1,14 +1,17 @@
-// Android's interfaces as far as PortcullisClient.kt uses them, and a keystore in software that stands in their place.
+// Android's interfaces as far as the client uses them, and a keystore in software that stands in their place.
 // An authority of the tests attests its keys, so that no certificate is made here.
 @file:Suppress("unused")
 
 package android.security.keystore
 
 import java.io.ByteArrayInputStream
+import java.io.File
 import java.io.InputStream
 import java.io.OutputStream
 import java.net.HttpURLConnection
 import java.net.URL
+import java.security.InvalidKeyException
+import java.security.KeyFactory
 import java.security.KeyPair
 import java.security.KeyPairGenerator
 import java.security.KeyPairGeneratorSpi
@@ -24,6 +27,7 @@ import java.security.cert.CertificateFactory
 import java.security.interfaces.ECPublicKey
 import java.security.spec.AlgorithmParameterSpec
 import java.security.spec.ECGenParameterSpec
+import java.security.spec.PKCS8EncodedKeySpec
 import java.util.Base64
 import java.util.Collections
 import java.util.Date
@@ -37,6 +41,10 @@ object KeyProperties {
 }
 
 class StrongBoxUnavailableException : ProviderException("no StrongBox")
+
+class KeyPermanentlyInvalidatedException : InvalidKeyException("the screen lock was changed")
+
+class UserNotAuthenticatedException : InvalidKeyException("the user has to unlock the phone")
 
 class KeyGenParameterSpec private constructor(
     val alias: String, val curve: String, val challenge: ByteArray, val isStrongBox: Boolean
@@ -64,6 +72,8 @@ object Phone {
     class Entry(val key: PrivateKey, val chain: Array<Certificate>)
 
     val entries = ConcurrentHashMap<String, Entry>()
+    /** Where keys are that several processes share, and that outlive them; `null` for nowhere. */
+    @Volatile var folder: File? = null
     /** Keys that are there and can't be used. */
     val spoiled = Collections.synchronizedSet(HashSet<String>())
     /**
@@ -74,11 +84,34 @@ object Phone {
     @Volatile var hasStrongBox = true
     @Volatile var isBroken = false
     /** What the keystore throws instead of doing anything. */
-    @Volatile var fault: (() -> RuntimeException)? = null
+    @Volatile var fault: (() -> Exception)? = null
     /** Whether it takes a second to fail. */
     @Volatile var isSlow = false
     /** What keys were made, by level. */
     val made = Collections.synchronizedList(ArrayList<String>())
+
+    fun entry(alias: String): Entry? = entries[alias] ?: folder?.let { read(File(it, alias)) }
+
+    private fun read(file: File): Entry? {
+        if (!file.exists()) return null
+        val parts = file.readLines().map { Base64.getDecoder().decode(it) }
+        val key = KeyFactory.getInstance("EC").generatePrivate(PKCS8EncodedKeySpec(parts[0]))
+        return Entry(key, parts.drop(1).map { certificate(it) }.toTypedArray())
+    }
+
+    fun keep(alias: String, entry: Entry) {
+        entries[alias] = entry
+        val lines = listOf(entry.key.encoded) + entry.chain.map { it.encoded }
+        folder?.let { File(it, alias).writeText(lines.joinToString("\n") { Base64.getEncoder().encodeToString(it) }) }
+    }
+
+    fun delete(alias: String) {
+        entries.remove(alias)
+        folder?.let { File(it, alias).delete() }
+    }
+
+    private fun certificate(bytes: ByteArray): Certificate =
+        CertificateFactory.getInstance("X.509").generateCertificate(ByteArrayInputStream(bytes))
 
     /** Asks the authority. */
     fun ask(what: String, text: String): String {
@@ -94,9 +127,7 @@ object Phone {
         val words = listOf(encoder.encodeToString(point), encoder.encodeToString(spec.challenge), level)
         val lines = ask("attest", words.joinToString(" ")).lines()
         made.add(level)
-        val factory = CertificateFactory.getInstance("X.509")
-        return lines.map { factory.generateCertificate(ByteArrayInputStream(Base64.getDecoder().decode(it))) }
-            .toTypedArray()
+        return lines.map { certificate(Base64.getDecoder().decode(it)) }.toTypedArray()
     }
 }
 
@@ -118,7 +149,7 @@ class SoftwareKeyPairGenerator : KeyPairGeneratorSpi() {
         generator.initialize(ECGenParameterSpec(spec.curve))
         val pair = generator.generateKeyPair()
         val point = (pair.public as ECPublicKey).encoded.takeLast(65).toByteArray()
-        Phone.entries[spec.alias] = Phone.Entry(pair.private, Phone.attest(point, spec))
+        Phone.keep(spec.alias, Phone.Entry(pair.private, Phone.attest(point, spec)))
         return pair
     }
 }
@@ -128,20 +159,20 @@ class SoftwareKeyStore : KeyStoreSpi() {
     override fun engineGetKey(alias: String, password: CharArray?): Key? {
         Phone.fault?.let { throw it() }
         if (alias in Phone.spoiled) throw UnrecoverableKeyException("invalid key blob")
-        return Phone.entries[alias]?.key
+        return Phone.entry(alias)?.key
     }
 
     override fun engineGetCertificateChain(alias: String): Array<Certificate>? {
         Phone.fault?.let { throw it() }
-        return Phone.entries[alias]?.chain
+        return Phone.entry(alias)?.chain
     }
 
-    override fun engineGetCertificate(alias: String): Certificate? = Phone.entries[alias]?.chain?.get(0)
-    override fun engineDeleteEntry(alias: String) { Phone.entries.remove(alias) }
-    override fun engineContainsAlias(alias: String) = Phone.entries.containsKey(alias)
+    override fun engineGetCertificate(alias: String): Certificate? = Phone.entry(alias)?.chain?.get(0)
+    override fun engineDeleteEntry(alias: String) = Phone.delete(alias)
+    override fun engineContainsAlias(alias: String) = Phone.entry(alias) != null
     override fun engineAliases(): Enumeration<String> = Collections.enumeration(Phone.entries.keys)
     override fun engineSize() = Phone.entries.size
-    override fun engineIsKeyEntry(alias: String) = Phone.entries.containsKey(alias)
+    override fun engineIsKeyEntry(alias: String) = Phone.entry(alias) != null
     override fun engineIsCertificateEntry(alias: String) = false
     override fun engineGetCertificateAlias(certificate: Certificate?): String? = null
     override fun engineGetCreationDate(alias: String): Date? = null

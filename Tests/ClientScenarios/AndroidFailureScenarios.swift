@@ -17,7 +17,7 @@ extension ClientScenarios.Android {
         expectEqual(requests.map { $0.head.value("app-attest-unsupported") }, [nil, "1"])
         #expect(!requests.contains { $0.head.has("app-attest-assertion") })
         try stand.phone("")
-        try stand.app.tell("later 10")
+        try stand.app.tell("later 20")
         try expectEqual(stand.get(), "200 proven")
         try stand.app.tell("lose")
         try expectEqual(stand.get(), "200 proven")
@@ -31,13 +31,14 @@ extension ClientScenarios.Android {
         let stand = try Stand()
         defer { stand.end() }
         try stand.phone("broken")
-        try stand.start("record", "hasty")
+        try stand.start()
         try expectEqual(stand.get(), "401 held")
         try stand.app.tell("later 10")
         try expectEqual(stand.get(), "401 unsupported")
         // One of them tries, for longer than the other one waits.
+        try stand.start("record", "hasty")
         try stand.phone("broken slow")
-        try stand.app.tell("later 10")
+        try stand.app.tell("later 20")
         try expectEqual(stand.app.tell("crowd 2 /v1/orders"), "401 unsupported x2")
     }
 
@@ -47,7 +48,7 @@ extension ClientScenarios.Android {
         try stand.start()
         try expectEqual(stand.get(), "200 proven")
         try stand.app.tell("spoil")
-        // Three tries each.
+        // Two tries each.
         for _ in 0..<3 { try expectEqual(stand.get(), "401 key-failed") }
         try expectEqual(stand.get(), "200 proven")
         expectEqual(stand.gateway.requests("keys").count, 2)
@@ -55,7 +56,62 @@ extension ClientScenarios.Android {
         for _ in 0..<5 { try expectEqual(stand.get(), "401 key-failed") }
         #expect(stand.gateway.requests("keys").isEmpty)
         try stand.app.tell("later 90000")
+        try expectEqual(stand.get(), "401 key-failed")
         try expectEqual(stand.get(), "200 proven")
+    }
+
+    @Test func `a keystore that has no key now is no broken one`() throws {
+        let stand = try Stand()
+        defer { stand.end() }
+        try stand.start()
+        try stand.app.tell("throw transient")
+        for _ in 0..<4 {
+            try expectEqual(stand.get(), "401 held")
+            try stand.app.tell("later 200")
+        }
+        #expect(
+            stand.gateway.requests("/v1/orders").allSatisfy {
+                !$0.head.has("app-attest-unsupported")
+            }
+        )
+        try stand.app.tell("throw nothing")
+        try expectEqual(stand.get(), "200 proven")
+        // Nor is a key lost with which it signs nothing for a while.
+        try stand.app.tell("throw transient")
+        for _ in 0..<4 { try expectEqual(stand.get(), "401 key-failed") }
+        try stand.app.tell("throw nothing")
+        try expectEqual(stand.get(), "200 proven")
+        expectEqual(stand.gateway.requests("keys").count, 1)
+    }
+
+    @Test func `two processes of an app give no number twice, nor does one that is killed`() throws
+    {
+        let stand = try Stand()
+        defer { stand.end() }
+        let keys = stand.folder.appending(path: "keys")
+        try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: false)
+        let record = stand.folder.appending(path: "record").path
+        let words = "start http://\(stand.gateway.address) \(AndroidApp.package) \(record)"
+        var apps = try (0..<2).map { _ in
+            try AndroidApp(authority: stand.gateway.makers, keys: keys)
+        }
+        defer { for app in apps { app.end() } }
+        for app in apps { try app.tell(words) }
+        let crowd = "crowd 40 /v1/orders"
+        for app in apps { try app.ask(crowd) }
+        for app in apps { try expectEqual(app.answer(to: crowd), "200 proven x40") }
+        expectEqual(stand.gateway.requests("keys").count, 1)
+        expectEqual(stand.gateway.counters, Array(1...80))
+        // While one lives, the other one counts on where it was. After both have ended, a number
+        // that may have been given is left out: 128 were reserved.
+        for (ended, next) in [([0], 81), ([0, 1], 129)] {
+            for place in ended { apps[place].end() }
+            apps[0] = try AndroidApp(authority: stand.gateway.makers, keys: keys)
+            try apps[0].tell(words)
+            try expectEqual(apps[0].tell("send GET /v1/orders -"), "200 proven")
+            expectEqual(stand.gateway.counters.last, UInt32(next))
+        }
+        expectEqual(stand.gateway.requests("keys").count, 0)
     }
 
     @Test func `a key that many requests find lost is lost once`() throws {
@@ -72,8 +128,7 @@ extension ClientScenarios.Android {
         try stand.app.tell("crowd 8 /v1/orders")
         let log = try stand.app.tell("log")
         expectEqual(log.components(separatedBy: "enrolment held for").count, 2)
-        // The delay after one failure is two seconds at most.
-        try stand.app.tell("later 3")
+        try stand.app.tell("later 200")
         try expectEqual(stand.get(), "200 proven")
         expectEqual(stand.gateway.requests("keys").count, 3)
     }
@@ -87,7 +142,7 @@ extension ClientScenarios.Android {
         // Where the next record would be written.
         let next = stand.folder.appending(path: "record.new")
         try FileManager.default.createDirectory(at: next, withIntermediateDirectories: false)
-        try stand.app.tell("later 5")
+        try stand.app.tell("later 10")
         stand.gateway.refuse("keys", .init(reason: "nonce-mismatch", next: "enrol"))
         try expectEqual(stand.get(), "401 record-unwritable")
         expectEqual(stand.gateway.requests("keys").count, 2)
@@ -167,7 +222,7 @@ extension ClientScenarios.Android {
         try stand.app.tell("later 30")
         try expectEqual(stand.get(), "401 held")
         expectEqual(stand.gateway.requests("challenges").count, 1)
-        try stand.app.tell("later 35")
+        try stand.app.tell("later 50")
         try expectEqual(stand.get(), "200 proven")
     }
 
@@ -178,7 +233,9 @@ extension ClientScenarios.Android {
         try stand.start()
         let order = "send POST /v1/orders lamp Idempotency-Key:"
         try expectEqual(stand.app.tell(order + "8e03978e"), "200 proven")
-        try expectEqual(stand.app.tell(order + "k~"), "401 request-unfit")
+        expectEqual(stand.gateway.requests("/v1/orders").count, 3)
+        try expectEqual(stand.app.tell(order + "k~"), "unfit")
+        #expect(stand.gateway.requests("/v1/orders").isEmpty)
         // Another field may have what it likes.
         try expectEqual(stand.app.tell(order + "8e03978e"), "200 proven")
     }

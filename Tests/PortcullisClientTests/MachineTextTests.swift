@@ -85,6 +85,30 @@ import Testing
         expectEqual(found, Self.limits)
     }
 
+    @Test func `the client for Android has the same limits`() throws {
+        let file = Self.page.deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "android/src/main/kotlin/portcullis/client/PortcullisLimits.kt")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        var found: [String: Double] = [:]
+        for line in text.split(separator: "\n") {
+            guard let match = line.firstMatch(of: /(var|const val) (\w+) = ([0-9_.]+)(L?)$/),
+                let number = Double(match.3.filter { $0 != "_" })
+            else { continue }
+            // Times are in milliseconds, and are written as long numbers.
+            let value = match.4.isEmpty ? number : number / 1000
+            let name = match.1 == "var" ? "limits.\(match.2)" : Self.name(ofConstant: match.2)
+            found[name] = value
+        }
+        for (name, value) in Self.limits { expectEqual(found[name], value, "\(name)") }
+    }
+
+    /// `challengesKept` of `CHALLENGES_KEPT`.
+    private static func name(ofConstant text: Substring) -> String {
+        let words = text.split(separator: "_").map { $0.lowercased() }
+        return words.enumerated().map { $0.offset == 0 ? $0.element : $0.element.capitalized }
+            .joined()
+    }
+
     @Test func `every name of a limit that the page uses is a row of the table`() throws {
         let text = try String(contentsOf: Self.page, encoding: .utf8)
         let words = text.split(separator: "`", omittingEmptySubsequences: false)

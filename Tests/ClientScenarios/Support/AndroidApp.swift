@@ -20,11 +20,7 @@ final class AndroidApp {
     private static func compiled() throws -> URL {
         guard let compiler else { throw ChildProcess.Failure(description: "no kotlinc") }
         let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
-        let sources = [
-            "Sources/client/android/PortcullisClient.kt",
-            "Tests/AndroidClient/AndroidInterfaces.kt",
-            "Tests/AndroidClient/Build.kt", "Tests/AndroidClient/Main.kt",
-        ]
+        let sources = ["Sources/client/android/src", "Tests/AndroidClient"]
         let archive = FileManager.default.temporaryDirectory
             .appending(path: "portcullis-android-\(UUID().uuidString).jar")
         // A short life does not pay for the optimising compiler.
@@ -44,7 +40,8 @@ final class AndroidApp {
     private var told = 0
 
     /// Starts the Java machine with a phone whose keys and tokens an authority makes.
-    init(authority: String) throws {
+    /// In the folder of keys, if any, the phone keeps them, so that other processes have them, too.
+    init(authority: String, keys: URL? = nil) throws {
         guard let runtime = Self.runtime else {
             throw ChildProcess.Failure(description: "no java")
         }
@@ -57,15 +54,25 @@ final class AndroidApp {
             ],
             input: nil
         )
-        try tell("phone \(authority)")
+        try tell("phone \(authority)" + (keys.map { " keys=\($0.path)" } ?? ""))
     }
 
     /// Has the app do something, and returns its answer.
     @discardableResult
     func tell(_ command: String) throws -> String {
+        try ask(command)
+        return try answer(to: command)
+    }
+
+    /// The same without waiting for the answer.
+    func ask(_ command: String) throws {
         try child.say(command)
         told += 1
-        return try child.wait(for: "answer to \(command)") { [told] printed, _ in
+    }
+
+    /// The answer to what was asked last.
+    func answer(to command: String) throws -> String {
+        try child.wait(for: "answer to \(command)") { [told] printed, _ in
             let lines = printed.split(separator: "\n", omittingEmptySubsequences: false)
             // After each line comes one more, which is empty until the next answer.
             return lines.count > told ? String(lines[told - 1]) : nil

@@ -220,8 +220,9 @@ final class AndroidGateway: Sendable {
         switch String(decoding: request.body, as: UTF8.self) {
         case #"{"purpose":"enrolment"}"#:
             return Answer(body: #"{"challenges":["\#(issue(&state))"],"expires_in":3600}"#)
-        case #"{"purpose":"assertion","count":4}"#:
-            let texts = (0..<4).map { _ in "\"\(issue(&state))\"" }.joined(separator: ",")
+        case let text where (4...8).contains { text == #"{"purpose":"assertion","count":\#($0)}"# }:
+            let count = text.compactMap(\.wholeNumberValue).first ?? 0
+            let texts = (0..<count).map { _ in "\"\(issue(&state))\"" }.joined(separator: ",")
             return Answer(body: #"{"challenges":[\#(texts)],"expires_in":300}"#)
         default: return .refused(Refusal(status: 400, reason: "request-malformed", next: "none"))
         }
