@@ -53,6 +53,7 @@ def answer_of(client, step, number):
     except portcullis.TokenNeeded as error: outcome, answer, more = "get-token", error.args[0], {"tokens": error.args[1]}
     except portcullis.Unfit as error: outcome, more = "unfit", {"error": str(error)}
     except Exception as error: outcome, more = "failed", {"error": f"{type(error).__name__}: {error}"}
+    if answer and answer.unfit: outcome, more = "unfit", {"error": answer.unfit}
     if answer: more.update(status=answer.status, fields=answer.fields)
     return {"outcome": outcome, "seconds": time.monotonic() - began, **more}
 

@@ -9,8 +9,7 @@ class Key:
 
     def __init__(self, client, path):
         self.client, self.now, self.file, self.enrolment = client, client.now, File(path), Shared(self.enrol)
-        with contextlib.suppress(OSError), self.file.change() as record:
-            if client.context and record.get("context") != client.context: self.forget(record)
+        self.lull = 0  # until then the device is asked for a signature once
 
     def state(self, record):
         if record.get("proven"): return "proven"
@@ -40,9 +39,11 @@ class Key:
                     record.update((name, value) for name, value in changed.items() if name != "lease")
 
     def is_leased(self, record):
+        """Whether another process that lives has a lease. One that is too long is of another clock."""
         with contextlib.suppress(ProcessLookupError, KeyError):
-            os.kill(record["lease"]["process"], 0)  # tells whether the process lives, and sends it nothing
-            return 0 < record["lease"]["until"] - self.now() <= Limits.lease
+            os.kill(record["lease"]["process"], 0)  # fails where there is no such process, and sends it nothing
+            mine = record["lease"]["process"] == os.getpid()  # this process enrols once at a time: it has ended
+            return not mine and 0 < record["lease"]["until"] - self.now() <= Limits.lease
         return False
 
     def step(self, record):
@@ -90,6 +91,7 @@ class Key:
         stays = reason is not None and step != "retry-later" and answer.status < 500 and answer.status != 429
         if seconds is None and stays: seconds = Limits.enrolment_delay_max
         if seconds is None: return self.delay(record)
+        record["failures"] = record.get("failures", 0) + 1
         seconds = min(max(seconds, 0.5), Limits.retry_after_max)
         record["held"] = self.now() + seconds * (1 + Limits.retry_spread * random.random())
 
@@ -97,23 +99,24 @@ class Key:
         try: return work(record)
         except TimeoutError: return self.delay(record)
         except DeviceError as error: word = str(error)
+        if not self.client.device.makes_key_first and record.pop("counted", False): record["keys"].pop()  # none was made
         if word in self.BUSY: return self.delay(record)
-        record["device_failures"] = record.get("device_failures", 0) + (2 if word == "featureUnsupported" else 1)
+        record["device_failures"] = record.get("device_failures", 0) + 1
         if word == "invalidKey": return self.lose(record)
         if word == "unknownSystemFailure" and "key" in record:
-            if self.today(record, "unexplained"):  # another key was tried today
-                record["held"] = self.now() + Limits.unexplained_delay * (0.5 + random.random() / 2)
-                return
             if not record.get("fails"):
                 record["fails"] = True
                 return self.delay(record)
+            if self.today(record, "unexplained"):  # another key was tried today
+                record["held"] = self.now() + Limits.unexplained_delay * (0.5 + random.random() / 2)
+                return
             record["unexplained"] = [self.now()]
         self.forget(record)
         self.delay(record)
 
-    def delay(self, record, more=1):
-        record["failures"] = min(record.get("failures", 0) + more, 32)
-        longest = min(Limits.enrolment_delay * 2 ** (record["failures"] - 1), Limits.enrolment_delay_max)
+    def delay(self, record, failures=None):
+        if failures is None: failures = record["failures"] = record.get("failures", 0) + 1
+        longest = min(Limits.enrolment_delay * 2 ** min(failures - 1, 20), Limits.enrolment_delay_max)
         record["held"] = self.now() + longest * (0.5 + random.random() / 2)
 
     def lose(self, record):
@@ -142,7 +145,8 @@ class Key:
 
     def sign(self, key_id, data):
         """The assertion. None where the device makes none."""
-        for tried in range(1, Limits.signing_tries_max + 1):
+        tries = 1 if self.now() < self.lull else Limits.signing_tries_max
+        for tried in range(1, tries + 1):
             with self.file.change() as record:
                 if not record.get("proven") or record["id"] != key_id: return None
                 counts = not self.client.device.makes_key_first  # Apple's hardware counts itself
@@ -154,7 +158,10 @@ class Key:
             except DeviceError as error: word = str(error)
             if word in ("invalidKey", "missing"): return self.lost(key_id)
             if word not in self.BUSY and tried >= Limits.signing_tries: break
-        if word in self.BUSY: return None
+            if tried < tries: time.sleep(Limits.signing_pause * 2 ** (tried - 1) * (0.5 + random.random() / 2))
+        if word in self.BUSY:
+            self.lull = self.now() + Limits.lull
+            return None
         with self.file.change() as record:
             record["refusals"] = record.get("refusals", 0) + 1
             allowed = len(self.today(record, "keys")) < Limits.keys_per_day and not self.today(record, "refused")

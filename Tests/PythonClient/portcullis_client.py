@@ -13,7 +13,8 @@ from words import USUAL, DeviceError, Limits, MayHaveRun, TokenNeeded, Unfit, ba
 
 class Request:
     """A call of the app: how often it was sent, how much longer it may wait."""
-    def __init__(self, client, method, target, fields=(), content=None, timeout=60, route=None):
+    def __init__(self, client, method, target, fields=(), content=None, timeout=60, route=None,
+                 needs_proof=False):
         self.client, self.method, self.target, self.content, self.timeout = client, method, target, content, timeout
         self.fields, self.route, self.left, self.key_id = list(fields), route, min(Limits.proof_wait, timeout), None
         names = [name.lower() for name, _ in self.fields]
@@ -25,6 +26,7 @@ class Request:
         self.allowed = {"counted": Limits.opening_tries if route else Limits.maximum_attempts, "held": Limits.held_max,
                         "asked": max(2, Limits.maximum_attempts), "enrolling": Limits.unfinished_max,
                         "without-challenge": Limits.maximum_attempts}
+        self.needs_proof, self.unfit = needs_proof, None
         self.unsigned = 0  # times that the device has not signed it
         self.was_refused = self.was_mended = self.asks = self.replaced_key = self.avoids_session = False
 
@@ -36,6 +38,7 @@ class Request:
             self.sent[proof.kind] += 1
             if self.sent[proof.kind] > self.allowed[proof.kind]: break
             answer = self.exchange(proof)
+            answer.unfit = self.unfit
             if self.follows(answer): self.sent[proof.kind] -= 1
             elif self.origin != self.client.gateway: break
             elif verdict(answer)[0] is None:
@@ -86,7 +89,11 @@ class Request:
         if not route or self.asks: return Proof(route, "asked")
         proof, hastes = Proof(route), route["observes"] and not self.was_refused
         if not route["sign"]: return proof
-        values = self.signed_values(route)
+        try: values = self.signed_values(route)
+        except Unfit as error:
+            if self.needs_proof: raise
+            self.unfit = str(error)
+            return proof
         self.key_id = self.wait(0 if hastes else Limits.enrolment_wait, client.key.wait)
         if not self.key_id:
             record = client.key.file.read()
@@ -105,13 +112,14 @@ class Request:
                     proof.kind = "without-challenge"
                     return proof
             data = self.client_data(route, values, challenge or "-")
-            client.turns.take(self, 1 if route.get("strict_until", 0) > client.now() else route["window"])
+            client.turns.take(self, route["strict"] or client.now() < route.get("strict_until", 0))
             signing = start(client.key.sign, self.key_id, data)
             assertion = self.wait(Limits.assertion_wait, signing.result, Limits.least_for_device)
             if not assertion:
                 self.unsigned += 1
                 is_lost = client.key.file.read().get("id") != self.key_id
-                return self.prove() if is_lost and self.unsigned < Limits.signing_tries else proof
+                if is_lost and self.unsigned < Limits.signing_tries: return self.prove()
+                return proof.add("unsupported", "1")
             if challenge and route["pointer"] is None: proof.add("challenge", challenge)
             proof.add("key_id", self.key_id).add("assertion", assertion)
         proof.is_made = True
@@ -215,22 +223,18 @@ def member(content, pointer):
         return found
 
 class Turns:
-    """How far the assertions of the key may overtake each other. After one for a strict counter the next one waits."""
-    def __init__(self): self.changed, self.number, self.open = threading.Condition(), 0, {}
+    """After an assertion for a strict counter, the key's next one waits until the answer's head has come."""
+    def __init__(self): self.changed, self.owner, self.ends = threading.Condition(), None, 0
 
-    def take(self, request, window):
+    def take(self, request, is_strict):
         with self.changed:
             until = time.monotonic() + Limits.strict_wait
-            while (left := min(until, self.ends()) - time.monotonic()) > 0: self.changed.wait(left)
-            self.number += 1
-            self.open[request] = self.number, window, time.monotonic() + Limits.strict_turn
-
-    def ends(self):
-        return max((end for number, window, end in self.open.values() if self.number + 1 - number >= window), default=0)
+            while self.owner and (left := min(until, self.ends) - time.monotonic()) > 0: self.changed.wait(left)
+            if is_strict: self.owner, self.ends = request, time.monotonic() + Limits.strict_turn
 
     def give(self, request):
         with self.changed:
-            self.open.pop(request, None)
+            if self.owner is request: self.owner = None
             self.changed.notify_all()
 
 class Client:
@@ -246,8 +250,9 @@ class Client:
 
     def request(self, method, target, **more): return Request(self, method, target, **more)
 
-    def send(self, method, target, fields=(), content=None, timeout=60):
-        return self.request(method, target, fields=fields, content=content, timeout=timeout).send()
+    def send(self, method, target, fields=(), content=None, timeout=60, needs_proof=False):
+        """The answer. Its `unfit` says why the request could not be signed; then it went without a proof."""
+        return self.request(method, target, fields=fields, content=content, timeout=timeout, needs_proof=needs_proof).send()
 
     def prewarm(self):
         if self.has_plan: self.routes.fetching.start()
@@ -255,13 +260,11 @@ class Client:
         start(self.challenges.prepare)
 
     def reset(self, context=None):
-        """Forgets the key. The next one is bound to this context."""
+        """Forgets the key, unless the day allows no other. The next one is bound to this context."""
         self.context, self.challenges.kept, self.session.kept = context, [], None
         self.key.reset()
 
-    def sign_out(self):
-        self.challenges.kept, self.session.kept = [], None
-        self.key.sign_out()
+    def sign_out(self): self.key.sign_out()
 
     def call(self, path, document=None, method="POST", fields=()):
         """The answer of an endpoint. None where there is none."""
@@ -277,6 +280,7 @@ class Client:
         words = parse(answer.fields.get("app-attest-next", ""))
         if not words or "age" in answer.fields or words[0][0] not in ("enrol", "sign-again"): return
         step, says = words[0]
+        if says.get("key", request.key_id) != request.key_id: return  # it is of an earlier answer, out of a cache
         self.routes.learn(request, says, observes=True)
         if step == "enrol" and "key" in says: self.key.lost(says["key"])
         if proof.session and "error" in says: self.session.refused(request, proof, says["error"])

@@ -12,8 +12,7 @@ class Routes:
 
     def name(self, request):
         """Host, method and path. A segment that looks like an id is `*`."""
-        # a number, a UUID or a hash, or 16 characters and more with a digit
-        looks = r"[0-9]+|[0-9a-fA-F-]{32,}|(?=.*[0-9])[\w-]{16,}"
+        looks = "[0-9]+|(?=.*[0-9])[0-9a-fA-F-]{8,}|.{25,}"
         path = "/".join("*" if re.fullmatch(looks, part) else part for part in request.target.split("?")[0].split("/"))
         return f"{self.client.host} {request.method} {path}"
 
@@ -38,7 +37,7 @@ class Routes:
         if "sign" not in says: return known
         old = known or UNKNOWN
         route = old | {"sign": says["sign"].split(), "headers": says.get("headers", "").split(), "observes": observes,
-                       "window": window_of(says.get("counter")),
+                       "strict": "counter" not in says,
                        "device": says.get("device") == "token", "said": self.now()}
         if moved: route |= {"fields": {}, "pointer": None}
         if "accept" in says: route["accept"] = says["accept"].split()
@@ -67,7 +66,7 @@ class Routes:
                      and any(is_host(pattern.lower(), host) for pattern in rule["hosts"])
                      and any(is_path(pattern, path) for pattern in rule["paths"])), self.plan.get("unmatched") or {})
         parts = {part: rule[part] for part in ("sign", "headers", "accept", "fields", "device") if part in rule}
-        return UNKNOWN | parts | {"window": window_of(rule.get("counter")), "pointer": rule.get("challenge_pointer")}
+        return UNKNOWN | parts | {"strict": rule.get("counter") == "strict", "pointer": rule.get("challenge_pointer")}
 
     def fetch(self):
         answer = self.client.call("/plan", method="GET", fields=[("If-None-Match", self.etag)] if self.etag else [])
@@ -81,10 +80,6 @@ class Routes:
             hold = min(Limits.plan_failure_hold * 2 ** min(self.failures, 9), Limits.plan_failure_hold_max)
             self.due = self.now() + (answer and answer.retry_after(self.now()) or hold)
             self.failures += 1
-
-def window_of(counter):
-    """How far requests of a key may overtake each other: one number or less under a strict counter."""
-    return int(counter) if re.fullmatch("[0-9]{1,2}", str(counter)) else 1
 
 def is_host(pattern, host):
     with contextlib.suppress(ValueError):

@@ -10,18 +10,19 @@ class Limits:
     maximum_attempts, unfinished_max, held_max, redirects, call_time, idle_time = 3, 8, 16, 10, 30, 15
     keys_per_day, enrolment_delay, enrolment_delay_max, retry_after_max, retry_spread = 3, 2, 3600, 86400, 0.25
     unexplained_delay, service_wait, lease, lease_look = 21600, 60, 90, 0.5
-    unfit_max, signing_tries, signing_tries_max, opening_tries, short_hold, long_hold = 2, 2, 4, 2, 30, 3600
+    unfit_max, signing_tries, signing_tries_max, signing_pause, lull = 2, 2, 4, 0.125, 10
+    opening_tries, short_hold, long_hold = 2, 30, 3600
     challenges_asked, count_max, calls_max, challenges_kept, challenge_lifetime = 4, 8, 4, 16, 60
     used_max, challenge_hold_max, fruitless_hold, fruitless_max, routes_learned = 64, 60, 1, 6, 128
     plan_usual_age, plan_failure_hold, plan_failure_hold_max, plan_doubt_age = 3600, 30, 3600, 60
 
 class DeviceError(Exception): """A word of the device: of DCError, or of Android's keystore."""
-class Unfit(Exception): """The request can't be signed."""
+class Unfit(Exception): """The request can't be signed, and the app does not want it without a proof."""
 class MayHaveRun(Exception): """The origin may have run the request. The argument is the answer that came."""
 class TokenNeeded(Exception): """The app has to get a token. The arguments: the answer, and the names of tokens."""
 
 ALL_PARTS = ["method", "target", "body", "challenge"]
-UNKNOWN = {"sign": [], "headers": [], "accept": [], "fields": {}, "pointer": None, "window": 64, "device": False,
+UNKNOWN = {"sign": [], "headers": [], "accept": [], "fields": {}, "pointer": None, "strict": False, "device": False,
            "observes": False, "said": 0}
 OPENING = UNKNOWN | {"sign": ALL_PARTS}
 USUAL = {"key_id": "App-Attest-Key-Id", "assertion": "App-Attest-Assertion", "challenge": "App-Attest-Challenge",
