@@ -15,7 +15,7 @@ def post(url, value):
 
 class Apple:
     makes_key_first = True
-    def __init__(self, url): self.url = url
+    def __init__(self, start): self.url, self.package = start["device"], start.get("package", "com.example.shop")
     def token(self): return post(self.url + "/device-token", {})["token"]
     def make_key(self): return post(self.url + "/keys", {})["key_id"]
 
@@ -27,7 +27,7 @@ class Apple:
 
 class Android(Apple):
     """A key is made for its challenge (Sources/client/docs/android.md). The app counts the signatures."""
-    makes_key_first, package = False, "com.example.shop"
+    makes_key_first = False
 
     def attest(self, _, digest):
         made = post(self.url + "/keys", {"challenge": portcullis.base64_of(digest)})
@@ -59,7 +59,7 @@ def answer_of(client, step, number):
 
 def run_client(pipe, start, device, folder, ahead):
     """One process of the app. It ends as a kill ends it."""
-    client = portcullis.Client(start["gateway"], device(start["device"]), folder, start["plan"], start["sessions"],
+    client = portcullis.Client(start["gateway"], device(start), folder, start["plan"], start["sessions"],
                                start.get("context"), lambda: time.time() + ahead)
     result = {}
     while True:
