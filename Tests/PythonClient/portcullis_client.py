@@ -223,18 +223,23 @@ def member(content, pointer):
         return found
 
 class Turns:
-    """After an assertion for a strict counter, the key's next one waits until the answer's head has come."""
-    def __init__(self): self.changed, self.owner, self.ends = threading.Condition(), None, 0
+    """How far assertions of the key may overtake each other: 64, and not at all after one for a strict counter."""
+    def __init__(self): self.changed, self.number, self.open = threading.Condition(), 0, {}
 
     def take(self, request, is_strict):
         with self.changed:
             until = time.monotonic() + Limits.strict_wait
-            while self.owner and (left := min(until, self.ends) - time.monotonic()) > 0: self.changed.wait(left)
-            if is_strict: self.owner, self.ends = request, time.monotonic() + Limits.strict_turn
+            while (left := min(until, self.ends()) - time.monotonic()) > 0: self.changed.wait(left)
+            self.number += 1
+            self.open[request] = self.number + (1 if is_strict else 64), time.monotonic() + Limits.strict_turn
+
+    def ends(self):
+        """Until when the next assertion waits. `open` has from which number on a request holds the others, and the end."""
+        return max((end for first, end in self.open.values() if self.number + 1 >= first), default=0)
 
     def give(self, request):
         with self.changed:
-            if self.owner is request: self.owner = None
+            self.open.pop(request, None)
             self.changed.notify_all()
 
 class Client:
