@@ -77,7 +77,8 @@ let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
     "SQLiteKeyStore", arguments,
 ]
-let demo: [Target.Dependency] = policy + commands + stand + app + ["AppleStandIn"]
+let demo: [Target.Dependency] =
+    policy + commands + stand + app + ["AppleStandIn", "LoopbackSockets"]
 
 // The gateway's release runs where no Swift is installed, and calls of Swift's runtime, of which a
 // request makes hundreds, don't go through the tables of a shared library. Foundation's own parts
@@ -354,6 +355,7 @@ let package = Package(
             in: "tools",
             uses: device + apple + sockets + stand + [crypto, cryptoExtras]
         ),
+        .part("LoopbackSockets", in: "tools", uses: ["HTTPWire"]),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
         .program("portcullis-demo", in: "tools", uses: demo),
         .program(

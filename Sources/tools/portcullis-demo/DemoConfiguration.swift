@@ -1,6 +1,7 @@
 import AppleStandIn
 import Encodings
 import Foundation
+import LoopbackSockets
 import SoftwareAuthenticator
 
 /// The configuration of the story.
@@ -87,19 +88,12 @@ enum DemoConfiguration {
         """
 }
 
-/// Why the story can't go on.
-struct DemoError: Error {
-    let text: String
-
-    init(_ text: String) { self.text = text }
-}
-
 /// The temporary folder of a run.
 final class DemoFolder: Sendable {
     let path: String
     private let isKept: Bool
 
-    init(isKept: Bool) throws(DemoError) {
+    init(isKept: Bool) throws(ToolError) {
         self.isKept = isKept
         let parent = FileManager.default.temporaryDirectory.path
         path = "\(parent)/portcullis-demo-\(UInt32.random(in: .min ... .max))"
@@ -110,20 +104,20 @@ final class DemoFolder: Sendable {
                 attributes: [.posixPermissions: 0o700]
             )
         } catch {
-            throw DemoError("can't make the folder \(path): \(error.localizedDescription)")
+            throw ToolError("can't make the folder \(path): \(error.localizedDescription)")
         }
     }
 
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
     /// Writes a file and returns its path.
-    func write(_ name: String, _ text: String) throws(DemoError) -> String {
+    func write(_ name: String, _ text: String) throws(ToolError) -> String {
         let isWritten = FileManager.default.createFile(
             atPath: file(name),
             contents: Data(text.utf8),
             attributes: [.posixPermissions: 0o600]
         )
-        guard isWritten else { throw DemoError("can't write \(file(name))") }
+        guard isWritten else { throw ToolError("can't write \(file(name))") }
         return file(name)
     }
 

@@ -1,4 +1,5 @@
 import Glibc
+import LoopbackSockets
 
 /// Tells the story and counts its claims.
 final class Narrator {

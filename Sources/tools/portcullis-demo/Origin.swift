@@ -2,6 +2,7 @@ import Cryptography
 import Dispatch
 import Foundation
 import HTTPWire
+import LoopbackSockets
 import Synchronization
 
 /// The API: a small server that knows no App Attest and records its requests. A thread for each
@@ -21,7 +22,7 @@ final class Origin: Sendable {
     // The style has no semaphores. Here one thread tells a story about what another one sees.
     private let news = DispatchSemaphore(value: 0)
 
-    init() throws(DemoError) {
+    init() throws(ToolError) {
         let (listener, port) = try Socket.listening()
         self.port = port
         Thread.detachNewThread { [self] in
@@ -38,7 +39,7 @@ final class Origin: Sendable {
     var untoldCount: Int { record.withLock { $0.sightings.count - $0.taken } }
 
     /// The next request that the story has not taken yet; waits for it.
-    func next() throws(DemoError) -> Sighting {
+    func next() throws(ToolError) -> Sighting {
         try wait("the origin saw no request") { record in
             guard record.taken < record.sightings.count else { return nil }
             defer { record.taken += 1 }
@@ -47,7 +48,7 @@ final class Origin: Sendable {
     }
 
     /// Waits until this number of bytes of the content under way have come.
-    func awaitBytes(_ count: Int) throws(DemoError) {
+    func awaitBytes(_ count: Int) throws(ToolError) {
         try wait("the origin saw no byte of the upload") { record in
             record.bytesUnderWay >= count ? () : nil
         }
@@ -56,18 +57,18 @@ final class Origin: Sendable {
     private func wait<Value: Sendable>(
         _ failure: String,
         until look: (inout Record) -> Value?
-    ) throws(DemoError) -> Value {
+    ) throws(ToolError) -> Value {
         // Ample: a debug build on a busy machine is slow, not broken.
         let end = DispatchTime.now() + .seconds(60)
         while true {
             if let value = record.withLock({ look(&$0) }) { return value }
-            guard news.wait(timeout: end) == .success else { throw DemoError(failure) }
+            guard news.wait(timeout: end) == .success else { throw ToolError(failure) }
         }
     }
 
     private func serve(_ socket: Socket) {
         let reader = MessageReader(socket, .request(isSecure: false))
-        do throws(DemoError) {
+        do throws(ToolError) {
             while let head = try reader.head() {
                 guard try take(head, reader, socket) else { return }
                 try socket.write(Self.reply(to: head).utf8)
@@ -93,7 +94,7 @@ final class Origin: Sendable {
         _ head: MessageReader.Head,
         _ reader: MessageReader,
         _ socket: Socket
-    ) throws(DemoError) -> Bool {
+    ) throws(ToolError) -> Bool {
         var digest = SHA256.Stream()
         var count = 0
         record.withLock { $0.bytesUnderWay = 0 }

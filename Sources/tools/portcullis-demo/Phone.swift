@@ -2,6 +2,7 @@ import AppAttest
 import Cryptography
 import Encodings
 import HTTPWire
+import LoopbackSockets
 import RequestBinding
 import SoftwareAuthenticator
 
@@ -26,10 +27,10 @@ struct Phone {
         self.port = port
     }
 
-    func challenge(_ purpose: String) throws(DemoError) -> String {
+    func challenge(_ purpose: String) throws(ToolError) -> String {
         let answer = try Self.challengeCall(purpose).send(to: port)
         guard answer.status == 200, let text = answer.json("/challenges/0") else {
-            throw DemoError("no challenge: \(answer.status) \(answer.text)")
+            throw ToolError("no challenge: \(answer.status) \(answer.text)")
         }
         return text
     }
@@ -134,7 +135,7 @@ struct Call {
     }
 
     /// Sends all but the last byte, then ends, and waits until the gateway has ended too.
-    func sendTruncated(to port: UInt16) throws(DemoError) {
+    func sendTruncated(to port: UInt16) throws(ToolError) {
         let socket = try Socket.connected(to: port)
         try socket.write(head)
         try socket.write(content.dropLast())
@@ -146,8 +147,8 @@ struct Call {
     /// before each piece of content but the first, with its number.
     func send(
         to port: UInt16,
-        betweenPieces: (Int) throws(DemoError) -> Void = { (_) throws(DemoError) in }
-    ) throws(DemoError) -> Answer {
+        betweenPieces: (Int) throws(ToolError) -> Void = { (_) throws(ToolError) in }
+    ) throws(ToolError) -> Answer {
         let socket = try Socket.connected(to: port)
         try socket.write(head)
         for (number, piece) in pieces.enumerated() {
@@ -167,17 +168,17 @@ struct Answer {
     private let head: MessageReader.Head
 
     /// Reads an answer off a connection.
-    init(_ reader: MessageReader) throws(DemoError) {
+    init(_ reader: MessageReader) throws(ToolError) {
         guard let head = try reader.head() else {
-            throw DemoError("the connection ended without an answer")
+            throw ToolError("the connection ended without an answer")
         }
         let words = head.line.split(separator: " ", maxSplits: 2)
         guard words.count >= 2, let status = Int(words[1]) else {
-            throw DemoError("no status line: \(head.line)")
+            throw ToolError("no status line: \(head.line)")
         }
         var content: [UInt8] = []
         guard try reader.content(of: head, { content += $0 }) else {
-            throw DemoError("the answer broke off")
+            throw ToolError("the answer broke off")
         }
         self.head = head
         self.status = status

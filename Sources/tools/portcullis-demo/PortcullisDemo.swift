@@ -1,5 +1,6 @@
 import ArgumentParser
 import Cryptography
+import LoopbackSockets
 
 // The gateway in one process: an origin, the gateway with its store and its admin listener, and
 // devices made of software, on ports that the system chooses.
@@ -14,7 +15,6 @@ import Cryptography
 //   PackagedApp      another app's side: the client package, on a device that counts
 //   CountedService   a device that counts what Apple would count
 //   Call, Answer     a request as it is sent, and what came back
-//   MessageReader    heads and contents off a blocking socket, for origin and phone alike
 //   DemoFolder       the temporary folder with configuration, store, log and test root
 //
 // Every line with a tick is a claim that was checked in this run. If one fails, the exit status is
@@ -44,7 +44,7 @@ struct PortcullisDemo: ParsableCommand {
     func run() throws {
         OpenSSLCleanup.leaveToSystem()
         let narrator = Narrator(isQuiet: quiet)
-        do throws(DemoError) {
+        do throws(ToolError) {
             let stage = try Stage(narrator, keepsFolder: keep)
             try stage.play(Story.steps)
             if serve { try stage.serveOn() }

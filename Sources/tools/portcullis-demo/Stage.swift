@@ -5,6 +5,7 @@ import Cryptography
 import Dispatch
 import Gateway
 import Glibc
+import LoopbackSockets
 import SoftwareAuthenticator
 import Synchronization
 
@@ -36,11 +37,11 @@ final class Stage {
     let ending: Ending
 
     /// Starts all parts: folder, authority, origin, configuration, gateway, in this order.
-    init(_ narrator: Narrator, keepsFolder: Bool) throws(DemoError) {
+    init(_ narrator: Narrator, keepsFolder: Bool) throws(ToolError) {
         self.narrator = narrator
         folder = try DemoFolder(isKept: keepsFolder)
         ending = Ending(folder)
-        do throws(DemoError) {
+        do throws(ToolError) {
             authority = SoftwareAuthority(madeAt: Self.now)
             _ = try folder.write("software-root.pem", authority.rootPEM)
             _ = try folder.write("decrypt.key", playConsole.decryptionKey)
@@ -66,12 +67,12 @@ final class Stage {
     }
 
     /// A phone with this key, which is enrolled.
-    func enrolled(_ key: SoftwareKey) throws(DemoError) -> Phone {
+    func enrolled(_ key: SoftwareKey) throws(ToolError) -> Phone {
         let phone = Phone(key, gateway: port)
         let call = phone.enrolment(try phone.challenge("enrolment"), at: Self.now)
         let answer = try call.send(to: port)
         guard answer.status == 201 else {
-            throw DemoError("a phone can't be enrolled: \(answer.status) \(answer.text)")
+            throw ToolError("a phone can't be enrolled: \(answer.status) \(answer.text)")
         }
         return phone
     }
@@ -97,24 +98,24 @@ final class Stage {
     private static func apple(
         _ folder: DemoFolder,
         _ team: StandInTeam
-    ) throws(DemoError) -> StandInServer {
+    ) throws(ToolError) -> StandInServer {
         _ = try folder.write("key.p8", team.p8)
         do {
             let apple = try StandInServer(folder: folder.path)
             apple.add(team)
             return apple
         } catch {
-            throw DemoError("the stand-in for Apple: \(error)")
+            throw ToolError("the stand-in for Apple: \(error)")
         }
     }
 
     private static func gateway(
         _ file: String,
         _ ending: Ending
-    ) throws(DemoError) -> GatewayServer {
+    ) throws(ToolError) -> GatewayServer {
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else {
-            throw DemoError(loaded.problems.map(\.text).joined(separator: "\n"))
+            throw ToolError(loaded.problems.map(\.text).joined(separator: "\n"))
         }
         var surroundings = GatewayServer.Surroundings()
         surroundings.ownsProcess = false
@@ -122,19 +123,19 @@ final class Stage {
         do throws(GatewayError) {
             return try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         } catch {
-            throw DemoError(error.description)
+            throw ToolError(error.description)
         }
     }
 
-    private static func port(of address: String?) throws(DemoError) -> UInt16 {
+    private static func port(of address: String?) throws(ToolError) -> UInt16 {
         guard let text = address?.split(separator: ":").last, let port = UInt16(text) else {
-            throw DemoError("the gateway does not listen")
+            throw ToolError("the gateway does not listen")
         }
         return port
     }
 
-    func play(_ steps: [any Step]) throws(DemoError) {
-        do throws(DemoError) {
+    func play(_ steps: [any Step]) throws(ToolError) {
+        do throws(ToolError) {
             for step in steps {
                 narrator.begin(step.title)
                 try step.play(on: self)
@@ -146,7 +147,7 @@ final class Stage {
     }
 
     /// Sends a request and prints both sides of it.
-    func exchange(_ call: Call, showing names: [String] = []) throws(DemoError) -> Answer {
+    func exchange(_ call: Call, showing names: [String] = []) throws(ToolError) -> Answer {
         narrator.sent(call, showing: names)
         let answer = try call.send(to: port)
         narrator.answered(answer)
@@ -165,7 +166,7 @@ protocol Step: Sendable {
     var title: String { get }
 
     /// Plays the step, prints what happens, and checks its claims.
-    func play(on stage: Stage) throws(DemoError)
+    func play(on stage: Stage) throws(ToolError)
 }
 
 /// The steps in their order.
@@ -180,7 +181,7 @@ enum Story {
 // How a run ends.
 extension Stage {
     /// Ends the gateway, waits for it, and removes the folder.
-    func end() throws(DemoError) {
+    func end() throws(ToolError) {
         narrator.begin("An orderly end")
         let status = ending.await { gateway.stop() }
         apple.stop()
@@ -208,7 +209,7 @@ extension Stage {
     }
 
     /// Serves until the process gets a signal.
-    func serveOn() throws(DemoError) {
+    func serveOn() throws(ToolError) {
         let challenge = try phone.challenge("assertion")
         let call = phone.signed(.order, challenge)
         let fields = call.fields.map { " \\\n     -H '\($0.name): \($0.value)'" }.joined()

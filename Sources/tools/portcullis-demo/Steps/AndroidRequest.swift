@@ -1,12 +1,13 @@
 import AppleStandIn
 import Cryptography
+import LoopbackSockets
 import SoftwareAuthenticator
 
 /// The same app on an Android phone.
 struct AndroidRequest: Step {
     let title = "An Android phone, under the same rule"
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         var phone = Phone(stage.androidPhone.makeKey(), gateway: stage.port)
         let enrolment = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
         let enrolled = try stage.exchange(enrolment)
@@ -40,7 +41,7 @@ struct PlayToken: Step {
 
     private static let field = "App-Attest-Integrity-Token"
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         var phone = Phone(stage.androidPhone.makeKey(), gateway: stage.port)
         let enrolment = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
         stage.narrator.claim("enrolled", try enrolment.send(to: stage.port).status == 201)
@@ -73,7 +74,7 @@ struct PlayToken: Step {
     }
 
     /// What Google says of a good phone, about the request with this client data.
-    private func minted(for clientData: String, _ stage: Stage) throws(DemoError) -> String {
+    private func minted(for clientData: String, _ stage: Stage) throws(ToolError) -> String {
         let verdict = StandInVerdict(
             clientDataHash: SHA256.digest(of: Array(clientData.utf8)).array,
             at: Stage.now.seconds * 1_000,
@@ -82,7 +83,7 @@ struct PlayToken: Step {
         do {
             return try stage.playConsole.token(verdict.json)
         } catch {
-            throw DemoError("the stand-in for Google Play: \(error)")
+            throw ToolError("the stand-in for Google Play: \(error)")
         }
     }
 }

@@ -1,13 +1,14 @@
+import LoopbackSockets
 import SoftwareAuthenticator
 
 /// The app makes a key and has it attested.
 struct FirstEnrolment: Step {
     let title = "The app enrols a key: challenge, attestation, 201"
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         let asked = try stage.exchange(Phone.challengeCall("enrolment"))
         guard let challenge = asked.json("/challenges/0") else {
-            throw DemoError("no challenge: \(asked.text)")
+            throw ToolError("no challenge: \(asked.text)")
         }
         stage.narrator.say("     \(Narrator.short(asked.text.filter { $0 != "\n" }))")
         let call = stage.phone.enrolment(challenge, at: Stage.now)
@@ -35,7 +36,7 @@ struct FirstEnrolment: Step {
 struct UnprovenRequest: Step {
     let title = "A request without proof is refused"
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         let answer = try stage.exchange(.order)
         stage.narrator.claim(
             "refused with 401 assertion-missing",
@@ -55,7 +56,7 @@ struct UnprovenRequest: Step {
 struct AdmittedRequest: Step {
     let title = "A signed request is admitted"
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         var call = Call.order
         call.target += "?express=1"
         // A client's claim about itself.

@@ -1,5 +1,6 @@
 import Cryptography
 import KeyStore
+import LoopbackSockets
 import SQLiteKeyStore
 import SoftwareAuthenticator
 
@@ -7,7 +8,7 @@ import SoftwareAuthenticator
 struct RevokedKey: Step {
     let title = "A revoked key is refused at once"
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         var lost = try stage.enrolled(stage.anotherDevice.makeKey())
         let before = try stage.exchange(try order(&lost))
         stage.narrator.originSaw(try stage.origin.next())
@@ -18,7 +19,7 @@ struct RevokedKey: Step {
             let keys = try KeyAdministration(path: stage.folder.file("portcullis.db"))
             _ = try keys.revoke(lost.key.keyID, ChangeNote(now: Stage.now.seconds))
         } catch {
-            throw DemoError("\(error)")
+            throw ToolError("\(error)")
         }
         let after = try stage.exchange(try order(&lost))
         stage.narrator.claim(
@@ -34,7 +35,7 @@ struct RevokedKey: Step {
         stage.claimOriginSawNothing()
     }
 
-    private func order(_ phone: inout Phone) throws(DemoError) -> Call {
+    private func order(_ phone: inout Phone) throws(ToolError) -> Call {
         let challenge = try phone.challenge("assertion")
         return phone.signed(.order, challenge)
     }
@@ -44,7 +45,7 @@ struct RevokedKey: Step {
 struct CountedVerdicts: Step {
     let title = "It is all counted"
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         let page = try Call.metrics.send(to: stage.adminPort).text
         let lines = page.split(separator: "\n").filter {
             $0.hasPrefix("portcullis_verdicts_total{")

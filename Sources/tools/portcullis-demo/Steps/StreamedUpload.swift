@@ -1,4 +1,5 @@
 import Cryptography
+import LoopbackSockets
 
 /// Large content is signed by its digest and streams.
 struct StreamedUpload: Step {
@@ -6,19 +7,19 @@ struct StreamedUpload: Step {
     private static let cutShort =
         #"portcullis_bodies_cut_short_total{rule="upload-photo",mode="enforce",verdict="pass"}"#
 
-    func play(on stage: Stage) throws(DemoError) {
+    func play(on stage: Stage) throws(ToolError) {
         let photo = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 7) }
         try send(photo, stage)
         try sendDamaged(photo, stage)
     }
 
-    private func send(_ photo: [UInt8], _ stage: Stage) throws(DemoError) {
+    private func send(_ photo: [UInt8], _ stage: Stage) throws(ToolError) {
         let call = try signedUpload(photo, stage)
         stage.narrator.sent(call, showing: ["Content-Digest"])
         let half = call.pieces.count / 2
         let origin = stage.origin
         var isEarly = false
-        let answer = try call.send(to: stage.port) { (number) throws(DemoError) in
+        let answer = try call.send(to: stage.port) { (number) throws(ToolError) in
             guard number == half else { return }
             try origin.awaitBytes(1)
             isEarly = true
@@ -37,7 +38,7 @@ struct StreamedUpload: Step {
         )
     }
 
-    private func sendDamaged(_ photo: [UInt8], _ stage: Stage) throws(DemoError) {
+    private func sendDamaged(_ photo: [UInt8], _ stage: Stage) throws(ToolError) {
         stage.narrator.say("   the same, with the last byte changed on the way:")
         var call = try signedUpload(photo, stage)
         call.content[call.content.count - 1] ^= 1
@@ -58,7 +59,7 @@ struct StreamedUpload: Step {
         )
     }
 
-    private func signedUpload(_ photo: [UInt8], _ stage: Stage) throws(DemoError) -> Call {
+    private func signedUpload(_ photo: [UInt8], _ stage: Stage) throws(ToolError) -> Call {
         let challenge = try stage.phone.challenge("assertion")
         var call = Call("PUT", "/v1/photos/sunset", content: photo)
         call.isChunked = true

@@ -1,0 +1,17 @@
+// HTTP/1.1 over blocking sockets, for tools on one machine: the demonstration, and the proving
+// ground of clients.
+//
+//   Socket          a TCP socket whose waits have a limit
+//   MessageReader   heads and contents off a socket, read as the gateway reads them
+//   ToolError       why a tool can't go on
+//
+// A thread for each connection is enough for a tool. Nothing here is linked into `portcullis`.
+
+/// Why a tool can't go on.
+package struct ToolError: Error, CustomStringConvertible {
+    package let text: String
+
+    package init(_ text: String) { self.text = text }
+
+    package var description: String { text }
+}
