@@ -5,14 +5,14 @@ import Rules
 enum OnOff: String, CaseIterable { case on, off }
 
 /// Reads a mapping key by key, and reports keys that are not allowed.
-struct MappingReader: Placed {
-    let place: Problem.Place
-    let keyPath: String
-    let log: ProblemLog
+package struct MappingReader: Placed {
+    package let place: Problem.Place
+    package let keyPath: String
+    package let log: ProblemLog
     private var members: [String: SourceNode.Member]
 
     /// `nil`, with a problem, when the node is no mapping. Keys that are not allowed are problems.
-    init?(_ node: SourceNode, _ keyPath: String, keys: [String], log: ProblemLog) {
+    package init?(_ node: SourceNode, _ keyPath: String, keys: [String], log: ProblemLog) {
         guard case .mapping(let members) = node.content else {
             let allowed =
                 keys.isEmpty ? "a mapping" : "a mapping with \(keys.joined(separator: ", "))"
@@ -37,7 +37,7 @@ struct MappingReader: Placed {
     /// Appends what the mapping says, whatever its comments, layout and order of keys.
     func append(to out: inout [UInt8]) { SourceNode.append(members.values, to: &out) }
 
-    func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
+    package func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
 
     /// The same place without any of its keys, for a reader to which none of them belongs.
     var emptied: MappingReader {
@@ -47,21 +47,21 @@ struct MappingReader: Placed {
     }
 
     /// Whether the mapping has the key, with any value.
-    func has(_ key: String) -> Bool { members[key] != nil }
+    package func has(_ key: String) -> Bool { members[key] != nil }
 
     /// The place of a key that is there; otherwise that of the mapping.
-    func place(of key: String) -> Problem.Place { members[key]?.place ?? place }
+    package func place(of key: String) -> Problem.Place { members[key]?.place ?? place }
 
-    func node(_ key: String) -> SourceNode? { members[key]?.value }
+    package func node(_ key: String) -> SourceNode? { members[key]?.value }
 
     /// A mapping inside this one; `nil`, with a problem where it is something else, when it is not
     /// there.
-    func inner(_ key: String, keys: [String]) -> MappingReader? {
+    package func inner(_ key: String, keys: [String]) -> MappingReader? {
         node(key).flatMap { MappingReader($0, path(key), keys: keys, log: log) }
     }
 
     /// Reports a problem with a key.
-    func error(_ key: String, found: String, use: String) {
+    package func error(_ key: String, found: String, use: String) {
         log.error(place(of: key), path(key), found: found, use: use)
     }
 
@@ -70,7 +70,7 @@ struct MappingReader: Placed {
     }
 
     /// Reports a missing mandatory key.
-    func require(_ key: String, use: String) {
+    package func require(_ key: String, use: String) {
         log.record?.demand(path(key))
         guard members[key] == nil else { return }
         log.error(place, path(key), found: "no such key", use: use)
@@ -144,13 +144,13 @@ struct MappingReader: Placed {
     }
 
     /// One of the words of an enumeration.
-    func word<Word>(_ key: String, _: Word.Type = Word.self) -> Located<Word>?
+    package func word<Word>(_ key: String, _: Word.Type = Word.self) -> Located<Word>?
     where Word: RawRepresentable<String> & CaseIterable {
         let words = Word.allCases.map(\.rawValue)
         return value(key, use: words.joined(separator: " | "), words: words, Word.init(rawValue:))
     }
 
-    func flag(_ key: String) -> Located<Bool>? {
+    package func flag(_ key: String) -> Located<Bool>? {
         value(key, use: "true | false", form: .flag) { ["true": true, "false": false][$0] }
     }
 
@@ -159,7 +159,7 @@ struct MappingReader: Placed {
         value(key, use: use) { $0.isEmpty ? nil : $0 }
     }
 
-    func integer(_ key: String, in range: ClosedRange<Int>) -> Located<Int>? {
+    package func integer(_ key: String, in range: ClosedRange<Int>) -> Located<Int>? {
         let use = "a number, \(range.lowerBound)…\(range.upperBound)"
         return value(key, use: use, form: .number(range)) { text in
             Self.digits(text).flatMap { range.contains($0) ? $0 : nil }
@@ -209,7 +209,7 @@ struct MappingReader: Placed {
     }
 
     /// The elements of a list; a problem when the value is no list, or empty.
-    func list(_ key: String, of what: String) -> [(node: SourceNode, keyPath: String)]? {
+    package func list(_ key: String, of what: String) -> [(node: SourceNode, keyPath: String)]? {
         guard let node = node(key) else { return nil }
         guard case .list(let nodes) = node.content, !nodes.isEmpty else {
             var found = node.found

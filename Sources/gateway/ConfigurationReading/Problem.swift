@@ -68,23 +68,23 @@ extension Problem {
 }
 
 /// A part of a configuration, with what problems say of it.
-protocol Placed {
+package protocol Placed {
     var place: Problem.Place { get }
     var keyPath: String { get }
 }
 
 /// The problems of one load, in the order in which they are found. Local to the load.
-final class ProblemLog {
-    private(set) var problems: [Problem] = []
+package final class ProblemLog {
+    package private(set) var problems: [Problem] = []
     /// The record of the readers' look-ups; `nil` where it is not needed.
     var record: ReadingRecord?
     /// Whether values may have the form of a variable, as the requests of test cases may.
     let allowsVariables: Bool
     private var known: Set<Problem> = []
 
-    init(allowsVariables: Bool = false) { self.allowsVariables = allowsVariables }
+    package init(allowsVariables: Bool = false) { self.allowsVariables = allowsVariables }
 
-    func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
+    package func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
         add(.error, place, keyPath, found, use)
     }
 
@@ -92,7 +92,7 @@ final class ProblemLog {
         add(.warning, place, keyPath, found, use)
     }
 
-    func error(_ part: some Placed, found: String, use: String) {
+    package func error(_ part: some Placed, found: String, use: String) {
         add(.error, part.place, part.keyPath, found, use)
     }
 
@@ -111,10 +111,10 @@ final class ProblemLog {
         error(text, found: "\(text.value), which is already at \(first.text)", use: use)
     }
 
-    private(set) var hasErrors = false
+    package private(set) var hasErrors = false
 
     /// By file, in the order in which the files were first named, then by line.
-    var sorted: [Problem] { Problem.sorted(problems) }
+    package var sorted: [Problem] { Problem.sorted(problems) }
 
     private func add(
         _ severity: Problem.Severity,

@@ -1,15 +1,15 @@
 import Yams
 
 /// A piece of a YAML file: text, a list or a mapping, with the line where it begins.
-struct SourceNode: Sendable {
+package struct SourceNode: Sendable {
     /// A key of a mapping with its value.
-    struct Member: Sendable {
-        let key: String
-        let place: Problem.Place
-        let value: SourceNode
+    package struct Member: Sendable {
+        package let key: String
+        package let place: Problem.Place
+        package let value: SourceNode
     }
 
-    enum Content: Sendable {
+    package enum Content: Sendable {
         /// A scalar of any form.
         case text(String)
         /// An empty plain scalar, `~` or `null`.
@@ -18,11 +18,11 @@ struct SourceNode: Sendable {
         case mapping([Member])
     }
 
-    let place: Problem.Place
-    let content: Content
+    package let place: Problem.Place
+    package let content: Content
 
     /// The finding, for a problem.
-    var found: String {
+    package var found: String {
         switch content {
         case .text(let text): Self.quoted(text)
         case .nothing: "nothing"
@@ -68,10 +68,10 @@ struct SourceNode: Sendable {
 }
 
 /// A value with its place.
-struct Located<Value>: Placed {
-    let value: Value
-    let place: Problem.Place
-    let keyPath: String
+package struct Located<Value>: Placed {
+    package let value: Value
+    package let place: Problem.Place
+    package let keyPath: String
 
     func map<Other>(_ change: (Value) -> Other) -> Located<Other> {
         Located<Other>(value: change(value), place: place, keyPath: keyPath)
@@ -112,7 +112,12 @@ extension SourceNode {
     /// file.
     ///
     /// - Returns: `nil` when the file can't be read; the reason is then in the log.
-    static func read(_ bytes: [UInt8], file: String, use: String, log: ProblemLog) -> SourceNode? {
+    package static func read(
+        _ bytes: [UInt8],
+        file: String,
+        use: String,
+        log: ProblemLog
+    ) -> SourceNode? {
         let top = Problem.Place(file: file, line: 1)
         guard bytes.count <= Bounds.bytesMax else {
             log.error(top, "", found: "\(bytes.count) bytes", use: "a file of at most 1MiB")
