@@ -79,6 +79,10 @@ let commands: [Target.Dependency] = [
 ]
 let demo: [Target.Dependency] =
     policy + commands + stand + app + ["AppleStandIn", "LoopbackSockets"]
+let proving: [Target.Dependency] =
+    policy + stand
+    + ["CLinux", "ConfigurationReading", "DeviceKey", "Gateway", "LoopbackSockets"]
+    + ["Services", "Verification"]
 
 // The gateway's release runs where no Swift is installed, and calls of Swift's runtime, of which a
 // request makes hundreds, don't go through the tables of a shared library. Foundation's own parts
@@ -236,6 +240,7 @@ let package = Package(
         .executable(name: "portcullis", targets: ["portcullis"]),
         .executable(name: "portcullis-demo", targets: ["portcullis-demo"]),
         .executable(name: "portcullis-load", targets: ["portcullis-load"]),
+        .executable(name: "portcullis-prove", targets: ["portcullis-prove"]),
     ],
     traits: [
         .trait(
@@ -356,12 +361,19 @@ let package = Package(
             uses: device + apple + sockets + stand + [crypto, cryptoExtras]
         ),
         .part("LoopbackSockets", in: "tools", uses: ["HTTPWire"]),
+        .part("ProvingGround", in: "tools", uses: proving),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
         .program("portcullis-demo", in: "tools", uses: demo),
         .program(
             "portcullis-load",
             in: "tools",
             uses: policy + sockets + client,
+            links: [standalone]
+        ),
+        .program(
+            "portcullis-prove",
+            in: "tools",
+            uses: ["Cryptography", "LoopbackSockets", "ProvingGround", arguments],
             links: [standalone]
         ),
 
@@ -374,12 +386,13 @@ let package = Package(
             uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "EventLoops", "Gateway"]
         ),
         .support("ClientKit", uses: app),
+        .support("ProvingDriver", uses: app + ["ClientKit"]),
         .support("AlamofireStandIn", uses: []),
         .support("ApolloStandIn", uses: []),
         .support("OpenAPIRuntimeStandIn", uses: [httpTypes]),
         // The gateway on a disk that fails; an app and Apple's services in processes of their own.
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
-        .testProgram("portcullis-app", uses: app + ["ClientKit"]),
+        .testProgram("portcullis-app", uses: app + ["ClientKit", "ProvingDriver"]),
         .testProgram("portcullis-apple", uses: ["AppleStandIn"]),
         .support("FuzzTargets", uses: device + fuzzed),
         .scenarios("FuzzTests", uses: ["FuzzTargets"]),
@@ -434,6 +447,7 @@ let package = Package(
         ),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
+        .tests("ProvingGround", uses: ["LoopbackSockets", "ProvingDriver"]),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
         .scenarios(
             "ClientScenarios",

@@ -2,6 +2,7 @@ import ClientKit
 import Foundation
 import PortcullisClient
 import PortcullisClientTesting
+import ProvingDriver
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -13,10 +14,14 @@ import PortcullisClientTesting
     /// How it is to be called.
     private static let usage =
         "usage: portcullis-app GATEWAY APP-ID AUTHORITY.pem DEVICE-FOLDER STORE-FILE URL COUNT "
-        + "[PLACE] [--unplanned] [--tries=COUNT] [--download]"
+        + "[PLACE] [--unplanned] [--tries=COUNT] [--download]\n"
+        + "       portcullis-app prove http://127.0.0.1:8099"
 
     static func main() async throws {
         let arguments = CommandLine.arguments.dropFirst()
+        if arguments.first == "prove", let server = arguments.last.flatMap(URL.init(string:)) {
+            return try await prove(server)
+        }
         let words = arguments.filter { !$0.hasPrefix("--") }
         guard words.count >= 7, let gateway = URL(string: words[0]),
             let url = URL(string: words[5]), let count = Int(words[6])
@@ -70,6 +75,16 @@ import PortcullisClientTesting
         }
         await session.close()
         report(service, "proven=\(proven)")
+    }
+
+    /// Has the client proven, and ends with status 1 where a case failed.
+    private static func prove(_ server: URL) async throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-proven-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let end = try await ProvingDriver(server, folder: folder).run()
+        try FileManager.default.removeItem(at: folder)
+        exit(end.failed == 0 ? 0 : 1)
     }
 
     /// Downloads a file, and prints its bytes, and by how many KiB its peak of resident memory

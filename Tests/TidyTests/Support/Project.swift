@@ -47,8 +47,8 @@ struct Project {
         folders = Set(
             paths.filter { $0.hasPrefix("Sources/") && !$0.hasSuffix(".md") }
                 .compactMap { $0.split(separator: "/").dropFirst(2).first.map(String.init) }
-                // Texts, and Kotlin.
-                .filter { !["android", "docs"].contains($0) }
+                // Texts, Kotlin, and the cases of the proving ground.
+                .filter { !["android", "docs", "proving"].contains($0) }
         ).sorted()
     }
 

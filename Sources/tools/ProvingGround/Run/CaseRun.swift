@@ -1,0 +1,169 @@
+import Foundation
+import LoopbackSockets
+
+/// One case with one client: does the steps and judges what comes of them.
+struct CaseRun {
+    private let proving: ProvingCase
+    private let stand: Stand
+    private let channel: DriverChannel
+    private let host: String
+    private var misses: [ProvingReport.Miss] = []
+    private let began: Ledger.Mark
+
+    /// Seconds in which the middle comes to rest after the last step.
+    private static let settlingMax = 5.0
+    /// The most misses that are kept.
+    private static let missesMax = 20
+
+    /// - host: by what name the driver reaches this machine.
+    init(_ proving: ProvingCase, on stand: Stand, by channel: DriverChannel, host: String) {
+        (self.proving, self.stand, self.channel, self.host) = (proving, stand, channel, host)
+        began = stand.ledger.now
+    }
+
+    /// Runs it.
+    ///
+    /// - Returns: what was not as expected.
+    mutating func run() -> [ProvingReport.Miss] {
+        do throws(ToolError) {
+            for step in proving.steps { try take(step) }
+        } catch {
+            let expected = "each step is done"
+            misses.append(.init(step: "", expected: expected, seen: error.text, line: 0))
+            return misses
+        }
+        stand.ledger.settle(seconds: Self.settlingMax)
+        let outcome = Expectation.Outcome(seen: stand.ledger.seen(since: began))
+        judge(proving.expected, outcome, "the whole case")
+        return Array(misses.prefix(Self.missesMax))
+    }
+
+    private mutating func judge(
+        _ expected: [Expectation],
+        _ outcome: Expectation.Outcome,
+        _ step: String
+    ) {
+        misses += expected.compactMap { $0.miss(outcome, in: proving, step: step) }
+    }
+
+    // MARK: Steps
+
+    private mutating func take(_ step: CaseStep) throws(ToolError) {
+        if case .until(let expected, let seconds) = step.deed {
+            return waitUntil(expected, seconds, step)
+        }
+        let mark = stand.ledger.now
+        let start = ContinuousClock.now
+        if try takeHere(step.deed) { return }
+        let result = try ask(step)
+        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        if let error = result.error {
+            throw ToolError("line \(step.line): the driver can't do it: \(error)")
+        }
+        let answers = result.answers ?? []
+        if case .send(let sending) = step.deed, answers.count != sending.count {
+            throw ToolError(
+                "line \(step.line): \(sending.count) requests, \(answers.count) answers"
+            )
+        }
+        if let strange = answers.first(where: { ClientOutcome(rawValue: $0.outcome) == nil }) {
+            throw ToolError("line \(step.line): “\(strange.outcome)” is no outcome")
+        }
+        let outcome = Expectation.Outcome(
+            seen: stand.ledger.seen(since: mark),
+            answers: answers,
+            seconds: seconds
+        )
+        judge(step.expected, outcome, "line \(step.line): \(step.text)")
+    }
+
+    private mutating func waitUntil(
+        _ expected: [Expectation],
+        _ seconds: Double,
+        _ step: CaseStep
+    ) {
+        let isTrue: (Sighting) -> Bool = { seen in
+            let outcome = Expectation.Outcome(seen: seen)
+            return expected.allSatisfy { $0.bounds.contains($0.measure.number(of: outcome)) }
+        }
+        guard !stand.ledger.wait(seconds: seconds, since: began, until: isTrue) else { return }
+        let outcome = Expectation.Outcome(seen: stand.ledger.seen(since: began))
+        judge(expected, outcome, "line \(step.line): within \(Bounds.text(seconds)) s")
+    }
+
+    /// Does a step that needs no client.
+    ///
+    /// - Returns: whether it was one.
+    private func takeHere(_ deed: CaseStep.Deed) throws(ToolError) -> Bool {
+        switch deed {
+        case .gateway(.restart): try stand.gateway.restart()
+        case .gateway(.wipe): try stand.gateway.restart(wipingStore: true)
+        case .gateway(.stop): stand.gateway.kill()
+        case .gateway(.start): try stand.gateway.start()
+        case .gateway(.revoke): try stand.revokeKeys()
+        case .rules(let rules): try stand.setRules(rules)
+        case .middle(let faults): stand.middle.faults.replace(by: faults)
+        case .origin(let faults): stand.origin.faults.replace(by: faults)
+        case .device(let faults): stand.device.faults.replace(by: faults)
+        case .loseKeys: stand.device.forgetKeys()
+        case .wait(let seconds): stand.ledger.pause(seconds: seconds)
+        case .start, .send, .clock, .prewarm, .reset, .signOut, .stop, .until: return false
+        }
+        return true
+    }
+
+    private func ask(_ step: CaseStep) throws(ToolError) -> StepResult {
+        guard let members = members(step) else { throw ToolError("a step without a driver") }
+        let bytes = try channel.ask(ProvingServer.json(members))
+        do {
+            return try JSONDecoder().decode(StepResult.self, from: bytes)
+        } catch {
+            throw ToolError("line \(step.line): the result is none: \(error)")
+        }
+    }
+
+    /// A step as the driver gets it.
+    private func members(_ step: CaseStep) -> [String: Any]? {
+        var members: [String: Any] = ["case": proving.path, "process": step.process]
+        switch step.deed {
+        case .start(let start):
+            members["do"] = "start"
+            members["gateway"] = "http://\(host):\(stand.middlePort)"
+            members["device"] = "http://\(host):\(stand.devicePort)"
+            members["state"] = start.keepsState ? "kept" : "new"
+            (members["plan"], members["sessions"]) = (start.plan, start.sessions)
+            members["context"] = start.context
+        case .send(let sending):
+            members["do"] = "send"
+            (members["method"], members["path"]) = (sending.method, sending.path)
+            members["fields"] = sending.fields.map { [$0.name, $0.value] }
+            members["content"] = sending.content
+            members["count"] = sending.count
+        case .clock(let seconds): (members["do"], members["seconds"]) = ("clock", seconds)
+        case .prewarm: members["do"] = "prewarm"
+        case .reset(let context): (members["do"], members["context"]) = ("reset", context)
+        case .signOut: members["do"] = "sign-out"
+        case .stop: members["do"] = "stop"
+        default: return nil
+        }
+        return members
+    }
+}
+
+extension CaseStep {
+    /// For people.
+    var text: String {
+        switch deed {
+        case .send(let sending):
+            let count = sending.count == 1 ? "" : "\(sending.count) × "
+            return "\(count)\(sending.method) \(sending.path)"
+        case .start(let start): return start.keepsState ? "start again" : "start"
+        case .clock(let seconds): return "\(Bounds.text(seconds)) s later"
+        case .prewarm: return "prewarm"
+        case .reset: return "reset"
+        case .signOut: return "sign out"
+        case .stop: return "stop"
+        default: return "a step"
+        }
+    }
+}

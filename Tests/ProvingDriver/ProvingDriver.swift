@@ -1,0 +1,204 @@
+import ClientKit
+package import Foundation
+import PortcullisClient
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+// The package's driver of the proving ground: it asks for the next step, does it, and says what the
+// app got. RemoteDevice is the device.
+
+/// A driver for ``PortcullisSession``.
+package final class ProvingDriver {
+    /// What a run came to.
+    package struct End: Sendable {
+        package let passed: Int
+        package let failed: Int
+    }
+
+    private let server: RemoteCalls
+    private let folder: URL
+    private var apps: [Int: DrivenApp] = [:]
+    private var clock = ShiftedClock()
+
+    /// - server: where `portcullis-prove` listens.
+    /// - folder: for the records of the client. It exists.
+    package init(_ server: URL, folder: URL) {
+        (self.server, self.folder) = (RemoteCalls(server), folder)
+    }
+
+    /// Plays all cases.
+    package func run() async throws -> End {
+        let offers = [
+            "clock", "contexts", "device-tokens", "plan", "prewarm", "processes", "reset",
+            "sessions",
+        ]
+        var result: [String: Any] = ["client": "swift", "platform": "ios", "offers": offers]
+        while true {
+            let step = try await server.call("/next", result)
+            if step["do"] as? String == "end" {
+                return End(
+                    passed: step["passed"] as? Int ?? 0,
+                    failed: step["failed"] as? Int ?? 0
+                )
+            }
+            do {
+                result = try await take(step)
+            } catch {
+                result = ["error": "\(error)"]
+            }
+        }
+    }
+
+    private func take(_ step: [String: Any]) async throws -> [String: Any] {
+        let process = step["process"] as? Int ?? 1
+        if step["do"] as? String == "start" {
+            apps[process]?.kill()
+            apps[process] = try start(step)
+            return [:]
+        }
+        if step["do"] as? String == "clock" {
+            clock.advance(by: (step["seconds"] as? NSNumber)?.doubleValue ?? 0)
+            return [:]
+        }
+        guard let app = apps[process] else { throw DriverFault("no process \(process)") }
+        switch step["do"] as? String {
+        case "send": return ["answers": try await app.answers(to: step)]
+        case "prewarm": _ = await app.session.prewarm()
+        case "reset":
+            if let context = step["context"] as? String {
+                try await app.session.reset(context: Data(context.utf8))
+            } else {
+                await app.session.reset()
+            }
+        case "sign-out": await app.session.signOut()
+        case "stop": app.kill()
+        default: throw DriverFault("an unknown step")
+        }
+        return [:]
+    }
+
+    private func start(_ step: [String: Any]) throws -> DrivenApp {
+        guard let gateway = (step["gateway"] as? String).flatMap(URL.init(string:)),
+            let device = (step["device"] as? String).flatMap(URL.init(string:))
+        else { throw DriverFault("no gateway") }
+        if step["state"] as? String == "new" {
+            for app in apps.values { app.kill() }
+            (apps, clock) = ([:], ShiftedClock())
+            for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+                try FileManager.default.removeItem(at: folder.appending(path: name))
+            }
+        }
+        var configuration = PortcullisConfiguration(gateway: gateway)
+        configuration.routeMemory = .none
+        configuration.clock = clock
+        configuration.fetchesPlan = step["plan"] as? Bool ?? false
+        configuration.usesSessions = step["sessions"] as? Bool ?? false
+        configuration.context = (step["context"] as? String).map { Data($0.utf8) }
+        let record = folder.appending(path: "record")
+        return DrivenApp(configuration, gateway, RemoteDevice(device), record: record)
+    }
+}
+
+/// Why a step can't be done.
+struct DriverFault: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// An app under the driver: a session, and what ends with it.
+struct DrivenApp {
+    let session: PortcullisSession
+    private let gateway: URL
+    private let life: Life
+
+    init(
+        _ configuration: PortcullisConfiguration,
+        _ gateway: URL,
+        _ device: RemoteDevice,
+        record: URL
+    ) {
+        var configuration = configuration
+        let life = Life()
+        let service = MortalService(life: life, device: device)
+        configuration.deviceTokens = service
+        self.gateway = gateway
+        self.life = life
+        session = PortcullisSession(
+            configuration,
+            service: service,
+            store: MortalStore(life: life, store: FileEnrolmentStore(file: record)),
+            transport: MortalTransport(life: life)
+        )
+    }
+
+    /// Ends it as a kill does: from now on it reaches nothing and writes nothing.
+    func kill() { life.end() }
+
+    /// Sends a request as often as the step says, at once.
+    func answers(to step: [String: Any]) async throws -> [[String: Any]] {
+        let count = step["count"] as? Int ?? 1
+        let requests = try (0..<count).map { try request(step, number: $0) }
+        return await withTaskGroup(of: (Int, DrivenAnswer).self) { group in
+            for (number, request) in requests.enumerated() {
+                group.addTask { [session] in (number, await DrivenAnswer(to: request, session)) }
+            }
+            var answers = [[String: Any]](repeating: [:], count: count)
+            for await (number, answer) in group { answers[number] = answer.json }
+            return answers
+        }
+    }
+
+    private func request(_ step: [String: Any], number: Int) throws -> URLRequest {
+        func filled(_ text: String) -> String { text.replacing("{n}", with: "\(number)") }
+        let path = filled(step["path"] as? String ?? "/")
+        guard let url = URL(string: gateway.absoluteString + path) else {
+            throw DriverFault("\(path) is no path")
+        }
+        var request = URLRequest(url: url)
+        // On Linux, URLSession waits this long where a connection has ended without an answer.
+        request.timeoutInterval = 12
+        request.httpMethod = step["method"] as? String
+        request.httpBody = (step["content"] as? String).map { Data($0.utf8) }
+        for field in step["fields"] as? [[String]] ?? [] where field.count == 2 {
+            request.setValue(filled(field[1]), forHTTPHeaderField: field[0])
+        }
+        return request
+    }
+}
+
+/// What the app got for one request.
+private struct DrivenAnswer: Sendable {
+    private var outcome = "answered"
+    private var status: Int?
+    private var fields: [String: String] = [:]
+    private var tokens: [String] = []
+    private var error: String?
+
+    init(to request: URLRequest, _ session: PortcullisSession) async {
+        do {
+            let (_, answer) = try await session.data(for: request)
+            status = answer.statusCode
+            for (name, value) in answer.response.allHeaderFields {
+                fields["\(name)".lowercased()] = "\(value)"
+            }
+            if answer.mayHaveRun {
+                outcome = "may-have-run"
+            } else if answer.proof == .none(.requestUnfit) {
+                outcome = "unfit"
+            } else if let refusal = answer.refusal, refusal.next == .getToken {
+                (outcome, tokens) = ("get-token", refusal.tokens)
+            }
+        } catch {
+            (outcome, self.error) = ("failed", "\(error)")
+        }
+    }
+
+    var json: [String: Any] {
+        var json: [String: Any] = ["outcome": outcome, "fields": fields, "tokens": tokens]
+        (json["status"], json["error"]) = (status, error)
+        return json
+    }
+}
