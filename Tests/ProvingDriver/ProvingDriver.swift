@@ -9,6 +9,20 @@ import PortcullisClient
 // The package's driver of the proving ground: it asks for the next step, does it, and says what the
 // app got. RemoteDevice is the device.
 
+/// What a driver does wrong on purpose, so that a test sees that cases fail.
+package enum Misconduct: String, Sendable, CaseIterable {
+    /// Sends an order again that may have run.
+    case insists
+    /// Takes every 401 for the gateway's.
+    case obeysEveryone
+    /// Uses no challenge of an answer.
+    case dropsChallenges
+    /// Keeps no record.
+    case forgets
+    /// Loses what says that a rule observes.
+    case ignoresAdvice
+}
+
 /// A driver for ``PortcullisSession``.
 package final class ProvingDriver {
     /// What a run came to.
@@ -19,13 +33,15 @@ package final class ProvingDriver {
 
     private let server: RemoteCalls
     private let folder: URL
+    private let misconduct: Misconduct?
     private var apps: [Int: DrivenApp] = [:]
     private var clock = ShiftedClock()
 
     /// - server: where `portcullis-prove` listens.
     /// - folder: for the records of the client. It exists.
-    package init(_ server: URL, folder: URL) {
+    package init(_ server: URL, folder: URL, misconduct: Misconduct? = nil) {
         (self.server, self.folder) = (RemoteCalls(server), folder)
+        self.misconduct = misconduct
     }
 
     /// Plays all cases.
@@ -83,7 +99,7 @@ package final class ProvingDriver {
         guard let gateway = (step["gateway"] as? String).flatMap(URL.init(string:)),
             let device = (step["device"] as? String).flatMap(URL.init(string:))
         else { throw DriverFault("no gateway") }
-        if step["state"] as? String == "new" {
+        if step["state"] as? String == "new" || misconduct == .forgets {
             for app in apps.values { app.kill() }
             (apps, clock) = ([:], ShiftedClock())
             for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
@@ -97,7 +113,7 @@ package final class ProvingDriver {
         configuration.usesSessions = step["sessions"] as? Bool ?? false
         configuration.context = (step["context"] as? String).map { Data($0.utf8) }
         let record = folder.appending(path: "record")
-        return DrivenApp(configuration, gateway, RemoteDevice(device), record: record)
+        return DrivenApp(configuration, gateway, RemoteDevice(device), record, misconduct)
     }
 }
 
@@ -113,24 +129,26 @@ struct DrivenApp {
     let session: PortcullisSession
     private let gateway: URL
     private let life: Life
+    /// Whether it sends an order again that may have run.
+    private let insists: Bool
 
     init(
         _ configuration: PortcullisConfiguration,
         _ gateway: URL,
         _ device: RemoteDevice,
-        record: URL
+        _ record: URL,
+        _ misconduct: Misconduct?
     ) {
         var configuration = configuration
         let life = Life()
         let service = MortalService(life: life, device: device)
         configuration.deviceTokens = service
-        self.gateway = gateway
-        self.life = life
+        (self.gateway, self.life, insists) = (gateway, life, misconduct == .insists)
         session = PortcullisSession(
             configuration,
             service: service,
             store: MortalStore(life: life, store: FileEnrolmentStore(file: record)),
-            transport: MortalTransport(life: life)
+            transport: MortalTransport(life: life, misconduct: misconduct)
         )
     }
 
@@ -143,7 +161,11 @@ struct DrivenApp {
         let requests = try (0..<count).map { try request(step, number: $0) }
         return await withTaskGroup(of: (Int, DrivenAnswer).self) { group in
             for (number, request) in requests.enumerated() {
-                group.addTask { [session] in (number, await DrivenAnswer(to: request, session)) }
+                group.addTask { [session, insists] in
+                    let answer = await DrivenAnswer(to: request, session)
+                    guard insists, answer.mayHaveRun else { return (number, answer) }
+                    return (number, await DrivenAnswer(to: request, session))
+                }
             }
             var answers = [[String: Any]](repeating: [:], count: count)
             for await (number, answer) in group { answers[number] = answer.json }
@@ -176,6 +198,8 @@ private struct DrivenAnswer: Sendable {
     private var fields: [String: String] = [:]
     private var tokens: [String] = []
     private var error: String?
+
+    var mayHaveRun: Bool { outcome == "may-have-run" }
 
     init(to request: URLRequest, _ session: PortcullisSession) async {
         do {

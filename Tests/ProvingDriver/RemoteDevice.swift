@@ -146,14 +146,50 @@ struct MortalStore: EnrolmentStore {
 /// The network, as long as the app lives.
 struct MortalTransport: HTTPTransport {
     let life: Life
+    let misconduct: Misconduct?
     private let transport = URLSessionTransport()
 
-    init(life: Life) { self.life = life }
+    init(life: Life, misconduct: Misconduct? = nil) {
+        (self.life, self.misconduct) = (life, misconduct)
+    }
 
     func prepared(_ request: URLRequest) -> URLRequest { transport.prepared(request) }
 
     func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
         guard !life.isOver else { throw Killed() }
-        return try await transport.send(request, content: content)
+        let answer = try await transport.send(request, content: content)
+        guard let misconduct, let response = misconduct.changed(answer.response) else {
+            return answer
+        }
+        return TransportAnswer(response: response, content: answer.content)
+    }
+}
+
+extension Misconduct {
+    /// An answer as a client with this misconduct takes it; `nil` where it is taken as it is.
+    fileprivate func changed(_ response: HTTPURLResponse) -> HTTPURLResponse? {
+        var fields: [String: String] = [:]
+        for (name, value) in response.allHeaderFields {
+            fields["\(name)".lowercased()] = "\(value)"
+        }
+        switch self {
+        case .insists, .forgets: return nil
+        case .obeysEveryone:
+            guard response.statusCode == 401, fields["app-attest-error"] == nil else { return nil }
+            fields["app-attest-error"] = "key-unknown;next=enrol"
+        case .dropsChallenges:
+            fields["app-attest-challenge"] = nil
+            let words = fields["www-authenticate"]?.components(separatedBy: ", ")
+            fields["www-authenticate"] = words?.filter { !$0.hasPrefix("challenge=") }
+                .joined(separator: ", ")
+        case .ignoresAdvice: fields["app-attest-next"] = nil
+        }
+        guard let url = response.url else { return nil }
+        return HTTPURLResponse(
+            url: url,
+            statusCode: response.statusCode,
+            httpVersion: "HTTP/1.1",
+            headerFields: fields
+        )
     }
 }

@@ -2,11 +2,11 @@
 //
 //     driver ──/next──▶ ProvingServer ── CaseRun: the steps of a case, one after the other
 //                                            │
-//     client ──▶ Middle ──▶ gateway ──▶ Origin      a Stand for each case, on ports of its own
-//       └──────▶ Device
+//     client ──▶ middle ──▶ gateway ──▶ origin      a ProvingStand for each case, on its own ports
+//       └──────▶ device
 //
 //   Cases/    what a case is, and how its file is read
-//   Stand/    the parts around the client, and the Ledger of what they see
+//   Stand/    the parts around the client, and the ProvingLedger of what they see
 //   Run/      the driver's protocol, and what follows from a case's expectations
 //   Report/   the table, the JSON and the page
 //

@@ -8,12 +8,12 @@ extension CaseReader {
 
     private static let outcomes = ClientOutcome.allCases.map(\.rawValue)
 
-    func expectations(_ reader: MappingReader, _ key: String) -> [Expectation] {
+    func expectations(_ reader: MappingReader, _ key: String) -> [ProvingExpectation] {
         guard let node = reader.node(key) else { return [] }
-        let counts = Measure.Count.allCases.map(\.rawValue)
+        let counts = ProvingMeasure.Count.allCases.map(\.rawValue)
         guard let inner = reader.inner(key, keys: counts + Self.special) else { return [] }
-        var all: [Expectation] = []
-        for count in Measure.Count.allCases where inner.has(count.rawValue) {
+        var all: [ProvingExpectation] = []
+        for count in ProvingMeasure.Count.allCases where inner.has(count.rawValue) {
             let bounds = bounds(inner, count.rawValue)
             all.append(contentsOf: expected(.count(count), bounds, inner, count.rawValue))
         }
@@ -26,13 +26,14 @@ extension CaseReader {
         }
         for field in fields(inner, "answer-fields") {
             let line = inner.place(of: "answer-fields").line
-            let measure = Measure.answerField(name: field.name.lowercased(), value: field.value)
-            all.append(Expectation(measure: measure, bounds: Self.some, line: line))
+            let name = field.name.lowercased()
+            let measure = ProvingMeasure.answerField(name: name, value: field.value)
+            all.append(ProvingExpectation(measure: measure, bounds: Self.some, line: line))
         }
         if inner.has("tokens") {
-            let measure = Measure.tokens(texts(inner, "tokens"))
+            let measure = ProvingMeasure.tokens(texts(inner, "tokens"))
             let line = inner.place(of: "tokens").line
-            all.append(Expectation(measure: measure, bounds: Self.some, line: line))
+            all.append(ProvingExpectation(measure: measure, bounds: Self.some, line: line))
         }
         if inner.has("seen") { all += seen(inner) }
         if all.isEmpty {
@@ -42,24 +43,24 @@ extension CaseReader {
     }
 
     /// One or more.
-    private static var some: Bounds { Bounds(least: 1, most: .infinity) }
+    private static var some: ExpectedRange { ExpectedRange(least: 1, most: .infinity) }
 
     private func expected(
-        _ measure: Measure,
-        _ bounds: Bounds?,
+        _ measure: ProvingMeasure,
+        _ bounds: ExpectedRange?,
         _ reader: MappingReader,
         _ key: String
-    ) -> [Expectation] {
+    ) -> [ProvingExpectation] {
         bounds.map { bounds in
-            [Expectation(measure: measure, bounds: bounds, line: reader.place(of: key).line)]
+            [ProvingExpectation(measure: measure, bounds: bounds, line: reader.place(of: key).line)]
         } ?? []
     }
 
     private static let boundsUse = "a number, or a range: 1...3, ...0.5, 2..."
 
-    private func bounds(_ reader: MappingReader, _ key: String) -> Bounds? {
+    private func bounds(_ reader: MappingReader, _ key: String) -> ExpectedRange? {
         guard let text = text(reader, key) else { return nil }
-        guard let bounds = Bounds(text) else {
+        guard let bounds = ExpectedRange(text) else {
             reader.error(key, found: "\"\(text)\"", use: Self.boundsUse)
             return nil
         }
@@ -76,11 +77,11 @@ extension CaseReader {
     }
 
     private func bounded(
-        _ measure: Measure,
+        _ measure: ProvingMeasure,
         _ member: SourceNode.Member,
         _ reader: MappingReader
-    ) -> [Expectation] {
-        guard case .text(let text) = member.value.content, let bounds = Bounds(text) else {
+    ) -> [ProvingExpectation] {
+        guard case .text(let text) = member.value.content, let bounds = ExpectedRange(text) else {
             log.error(
                 member.place,
                 reader.path(member.key),
@@ -89,20 +90,20 @@ extension CaseReader {
             )
             return []
         }
-        return [Expectation(measure: measure, bounds: bounds, line: member.place.line)]
+        return [ProvingExpectation(measure: measure, bounds: bounds, line: member.place.line)]
     }
 
     /// `answered 200` for all of them, or how many there are of each such text.
-    private func answers(_ reader: MappingReader) -> [Expectation] {
+    private func answers(_ reader: MappingReader) -> [ProvingExpectation] {
         let line = reader.place(of: "answers").line
         if case .text(let text) = reader.node("answers")?.content {
             guard case .answers(let outcome, let status) = answer(text) else {
                 reader.error("answers", found: "\"\(text)\"", use: Self.answersUse)
                 return []
             }
-            let others = Measure.otherAnswers(outcome: outcome, status: status)
-            let none = Bounds(least: 0, most: 0)
-            return [Expectation(measure: others, bounds: none, line: line)]
+            let others = ProvingMeasure.otherAnswers(outcome: outcome, status: status)
+            let none = ExpectedRange(least: 0, most: 0)
+            return [ProvingExpectation(measure: others, bounds: none, line: line)]
         }
         return members(reader, "answers").flatMap { member in
             guard let measure = answer(member.key) else {
@@ -112,7 +113,7 @@ extension CaseReader {
                     found: "\"\(member.key)\"",
                     use: Self.answersUse
                 )
-                return [Expectation]()
+                return [ProvingExpectation]()
             }
             return bounded(measure, member, reader)
         }
@@ -122,7 +123,7 @@ extension CaseReader {
         "an outcome, and a status where one matters: \(outcomes.joined(separator: " | "))"
     }
 
-    private func answer(_ text: String) -> Measure? {
+    private func answer(_ text: String) -> ProvingMeasure? {
         let words = text.split(separator: " ")
         guard (1...2).contains(words.count), let outcome = words.first.map(String.init),
             Self.outcomes.contains(outcome)
@@ -131,7 +132,7 @@ extension CaseReader {
         return Int(words[1]).map { .answers(outcome: outcome, status: $0) }
     }
 
-    private func seen(_ reader: MappingReader) -> [Expectation] {
+    private func seen(_ reader: MappingReader) -> [ProvingExpectation] {
         let keys = ["at", "origin", "method", "status", "with", "without", "count"]
         return (reader.list("seen", of: "requests") ?? []).compactMap { node, path in
             guard let inner = MappingReader(node, path, keys: keys, log: log) else { return nil }
@@ -151,11 +152,11 @@ extension CaseReader {
             query.with = fields(inner, "with")
             query.without = texts(inner, "without")
             guard let bounds = bounds(inner, "count") else { return nil }
-            return Expectation(measure: .seen(query), bounds: bounds, line: node.place.line)
+            return ProvingExpectation(measure: .seen(query), bounds: bounds, line: node.place.line)
         }
     }
 }
 
-extension Bounds {
+extension ExpectedRange {
     init(least: Double, most: Double) { (self.least, self.most) = (least, most) }
 }

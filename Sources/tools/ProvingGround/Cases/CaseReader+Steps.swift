@@ -89,16 +89,16 @@ extension CaseReader {
     enum FaultyPart {
         case middle, origin, device
 
-        var deeds: [Fault.Deed] {
+        var deeds: [PlayedFault.Deed] {
             switch self {
-            case .middle: Fault.Deed.allCases.filter { $0 != .fail }
+            case .middle: PlayedFault.Deed.allCases.filter { $0 != .fail }
             case .origin: [.answer, .delay, .hang, .cut]
             case .device: [.fail, .delay, .hang]
             }
         }
     }
 
-    func faults(_ reader: MappingReader, _ key: String, of part: FaultyPart) -> [Fault] {
+    func faults(_ reader: MappingReader, _ key: String, of part: FaultyPart) -> [PlayedFault] {
         guard let node = reader.node(key) else { return [] }
         // An empty list, or nothing, ends the faults.
         if case .nothing = node.content { return [] }
@@ -112,7 +112,7 @@ extension CaseReader {
         "reason", "seconds", "run", "error", "late", "after", "every", "times",
     ]
 
-    private func fault(_ node: SourceNode, _ path: String, _ part: FaultyPart) -> Fault? {
+    private func fault(_ node: SourceNode, _ path: String, _ part: FaultyPart) -> PlayedFault? {
         guard let reader = MappingReader(node, path, keys: Self.faultKeys, log: log) else {
             return nil
         }
@@ -127,7 +127,7 @@ extension CaseReader {
             )
             return nil
         }
-        var fault = Fault(deed: deed)
+        var fault = PlayedFault(deed: deed)
         if let at = text(reader, "at") {
             guard let place = place(at, part) else {
                 let known = part == .device ? DeviceCall.allCases.map(\.rawValue) : FaultPlace.words

@@ -15,12 +15,12 @@ package struct ProvingCase: Sendable {
     let needs: [ClientOffer]
     let platforms: [ProvingPlatform]
     let gateway: GatewaySettings
-    let middle: [Fault]
-    let origin: [Fault]
-    let device: [Fault]
+    let middle: [PlayedFault]
+    let origin: [PlayedFault]
+    let device: [PlayedFault]
     let steps: [CaseStep]
     /// What has to hold of the whole case.
-    let expected: [Expectation]
+    let expected: [ProvingExpectation]
 
     /// As `--only` names it.
     package var path: String { "\(group)/\(file)" }
@@ -44,21 +44,21 @@ struct CaseStep: Sendable {
         case stop
         case gateway(GatewayDeed)
         case rules([GatewayRule])
-        case middle([Fault])
-        case origin([Fault])
-        case device([Fault])
+        case middle([PlayedFault])
+        case origin([PlayedFault])
+        case device([PlayedFault])
         /// The device loses its keys.
         case loseKeys
         /// The server waits.
         case wait(Double)
         /// The server waits until all this holds, counted from the beginning of the case.
-        case until([Expectation], within: Double)
+        case until([ProvingExpectation], within: Double)
     }
 
     let deed: Deed
     /// The client that does it.
     let process: Int
-    let expected: [Expectation]
+    let expected: [ProvingExpectation]
     /// The line in the case's file.
     let line: Int
 }
@@ -86,15 +86,15 @@ struct ClientSending: Sendable {
 }
 
 /// Something that has to be seen.
-struct Expectation: Sendable {
-    let measure: Measure
-    let bounds: Bounds
+struct ProvingExpectation: Sendable {
+    let measure: ProvingMeasure
+    let bounds: ExpectedRange
     /// The line in the case's file.
     let line: Int
 }
 
 /// What is counted.
-enum Measure: Sendable {
+enum ProvingMeasure: Sendable {
     case count(Count)
     /// Refusals of the gateway with a reason.
     case refusals(String)
@@ -177,7 +177,7 @@ struct SeenQuery: Sendable {
 }
 
 /// The numbers that are right: `3`, `1...3`, `...0.5`, `2...`.
-struct Bounds: Sendable, Equatable {
+struct ExpectedRange: Sendable, Equatable {
     let least: Double
     let most: Double
 

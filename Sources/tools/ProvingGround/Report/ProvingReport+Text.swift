@@ -9,7 +9,7 @@ extension ProvingReport.Row {
             case .notOffered: "--  "
             }
         let place = path.padded(to: 46)
-        let time = ending == .notOffered ? "" : "\(Bounds.text(seconds)) s"
+        let time = ending == .notOffered ? "" : "\(ExpectedRange.text(seconds)) s"
         var text = "\(mark) \(place) \(time.padded(to: 8)) \(name)"
         if !missing.isEmpty { text += " (not offered: \(missing.joined(separator: ", ")))" }
         return text

@@ -4,11 +4,11 @@ import LoopbackSockets
 /// One case with one client: does the steps and judges what comes of them.
 struct CaseRun {
     private let proving: ProvingCase
-    private let stand: Stand
+    private let stand: ProvingStand
     private let channel: DriverChannel
     private let host: String
     private var misses: [ProvingReport.Miss] = []
-    private let began: Ledger.Mark
+    private let began: ProvingLedger.Mark
 
     /// Seconds in which the middle comes to rest after the last step.
     private static let settlingMax = 5.0
@@ -16,7 +16,7 @@ struct CaseRun {
     private static let missesMax = 20
 
     /// - host: by what name the driver reaches this machine.
-    init(_ proving: ProvingCase, on stand: Stand, by channel: DriverChannel, host: String) {
+    init(_ proving: ProvingCase, on stand: ProvingStand, by channel: DriverChannel, host: String) {
         (self.proving, self.stand, self.channel, self.host) = (proving, stand, channel, host)
         began = stand.ledger.now
     }
@@ -33,14 +33,14 @@ struct CaseRun {
             return misses
         }
         stand.ledger.settle(seconds: Self.settlingMax)
-        let outcome = Expectation.Outcome(seen: stand.ledger.seen(since: began))
+        let outcome = ProvingExpectation.Outcome(seen: stand.ledger.seen(since: began))
         judge(proving.expected, outcome, "the whole case")
         return Array(misses.prefix(Self.missesMax))
     }
 
     private mutating func judge(
-        _ expected: [Expectation],
-        _ outcome: Expectation.Outcome,
+        _ expected: [ProvingExpectation],
+        _ outcome: ProvingExpectation.Outcome,
         _ step: String
     ) {
         misses += expected.compactMap { $0.miss(outcome, in: proving, step: step) }
@@ -69,7 +69,7 @@ struct CaseRun {
         if let strange = answers.first(where: { ClientOutcome(rawValue: $0.outcome) == nil }) {
             throw ToolError("line \(step.line): “\(strange.outcome)” is no outcome")
         }
-        let outcome = Expectation.Outcome(
+        let outcome = ProvingExpectation.Outcome(
             seen: stand.ledger.seen(since: mark),
             answers: answers,
             seconds: seconds
@@ -78,17 +78,17 @@ struct CaseRun {
     }
 
     private mutating func waitUntil(
-        _ expected: [Expectation],
+        _ expected: [ProvingExpectation],
         _ seconds: Double,
         _ step: CaseStep
     ) {
-        let isTrue: (Sighting) -> Bool = { seen in
-            let outcome = Expectation.Outcome(seen: seen)
+        let isTrue: (SeenTraffic) -> Bool = { seen in
+            let outcome = ProvingExpectation.Outcome(seen: seen)
             return expected.allSatisfy { $0.bounds.contains($0.measure.number(of: outcome)) }
         }
         guard !stand.ledger.wait(seconds: seconds, since: began, until: isTrue) else { return }
-        let outcome = Expectation.Outcome(seen: stand.ledger.seen(since: began))
-        judge(expected, outcome, "line \(step.line): within \(Bounds.text(seconds)) s")
+        let outcome = ProvingExpectation.Outcome(seen: stand.ledger.seen(since: began))
+        judge(expected, outcome, "line \(step.line): within \(ExpectedRange.text(seconds)) s")
     }
 
     /// Does a step that needs no client.
@@ -158,7 +158,7 @@ extension CaseStep {
             let count = sending.count == 1 ? "" : "\(sending.count) × "
             return "\(count)\(sending.method) \(sending.path)"
         case .start(let start): return start.keepsState ? "start again" : "start"
-        case .clock(let seconds): return "\(Bounds.text(seconds)) s later"
+        case .clock(let seconds): return "\(ExpectedRange.text(seconds)) s later"
         case .prewarm: return "prewarm"
         case .reset: return "reset"
         case .signOut: return "sign out"

@@ -207,14 +207,14 @@ private struct ProvingRun: Sendable {
 
 /// A stand that is being made on a thread of its own.
 private final class StandInWork: Sendable {
-    private let made = Mutex<Result<Stand, ToolError>?>(nil)
+    private let made = Mutex<Result<ProvingStand, ToolError>?>(nil)
     private let changed = NSCondition()
 
     init(_ proving: ProvingCase, _ settings: StandSettings) {
         Thread.detachNewThread { [self] in
-            let result: Result<Stand, ToolError>
+            let result: Result<ProvingStand, ToolError>
             do throws(ToolError) {
-                result = .success(try Stand(proving, settings))
+                result = .success(try ProvingStand(proving, settings))
             } catch {
                 result = .failure(error)
             }
@@ -224,7 +224,7 @@ private final class StandInWork: Sendable {
     }
 
     /// Waits for it. A gateway that does not start ends the wait by itself.
-    func value() -> Result<Stand, ToolError> {
+    func value() -> Result<ProvingStand, ToolError> {
         changed.withLock {
             while true {
                 if let result = made.withLock({ $0 }) { return result }

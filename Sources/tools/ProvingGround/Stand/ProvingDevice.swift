@@ -62,15 +62,15 @@ final class ProvingDevice: Sendable {
 
     private let platform: ProvingPlatform
     private let device: SoftwareDevice
-    private let ledger: Ledger
+    private let ledger: ProvingLedger
     let faults: FaultList
     private let keys = Mutex<[String: Key]>([:])
 
     init(
         _ platform: ProvingPlatform,
         _ authority: SoftwareAuthority,
-        _ ledger: Ledger,
-        _ faults: [Fault]
+        _ ledger: ProvingLedger,
+        _ faults: [PlayedFault]
     ) {
         self.platform = platform
         self.ledger = ledger
@@ -126,7 +126,7 @@ final class ProvingDevice: Sendable {
     }
 
     /// Does what comes before the call; whether the call is made at all.
-    private func prepares(_ fault: Fault) -> Bool {
+    private func prepares(_ fault: PlayedFault) -> Bool {
         switch fault.deed {
         case .delay: return ledger.pause(seconds: fault.seconds)
         case .hang:

@@ -5,10 +5,10 @@ final class ProvingOrigin: Sendable {
     /// The most seconds that something hangs.
     private static let hangMax = 600.0
 
-    private let ledger: Ledger
+    private let ledger: ProvingLedger
     let faults: FaultList
 
-    init(_ ledger: Ledger, _ faults: [Fault]) {
+    init(_ ledger: ProvingLedger, _ faults: [PlayedFault]) {
         self.ledger = ledger
         self.faults = FaultList(faults)
     }

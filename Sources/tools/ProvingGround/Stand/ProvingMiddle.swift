@@ -4,17 +4,17 @@ import Services
 import Verification
 
 /// What stands between client and gateway: it notes each request, and misbehaves as the case says.
-final class Middle: Sendable {
+final class ProvingMiddle: Sendable {
     /// Seconds that it waits for the gateway.
     private static let patience = 120
     /// The most seconds that something hangs.
     private static let hangMax = 600.0
 
     private let gateway: GatewayProcess
-    private let ledger: Ledger
+    private let ledger: ProvingLedger
     let faults: FaultList
 
-    init(_ gateway: GatewayProcess, _ ledger: Ledger, _ faults: [Fault]) {
+    init(_ gateway: GatewayProcess, _ ledger: ProvingLedger, _ faults: [PlayedFault]) {
         (self.gateway, self.ledger) = (gateway, ledger)
         self.faults = FaultList(faults)
     }
@@ -52,7 +52,7 @@ final class Middle: Sendable {
     private func answer(
         _ request: ServedRequest,
         _ number: Int,
-        _ fault: Fault
+        _ fault: PlayedFault
     ) -> ServedAnswer? {
         switch fault.deed {
         case .hang, .cut, .fail: return nil
@@ -92,7 +92,7 @@ final class Middle: Sendable {
     private func refused(
         _ request: ServedRequest,
         _ number: Int,
-        _ fault: Fault
+        _ fault: PlayedFault
     ) -> ServedAnswer? {
         guard let refusal = Refusal(rawValue: fault.reason) else { return nil }
         let isEndpoint = CalledPlace(path: request.path) != .app

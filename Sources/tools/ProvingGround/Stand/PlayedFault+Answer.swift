@@ -1,7 +1,7 @@
 import Foundation
 import LoopbackSockets
 
-extension Fault {
+extension PlayedFault {
     /// The answer that the fault writes.
     ///
     /// In its fields `{date}` is the time, `{date+30}` one that is 30 seconds later, `{wrong+30}`

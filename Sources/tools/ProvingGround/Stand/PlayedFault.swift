@@ -1,7 +1,7 @@
 import Synchronization
 
 /// What a part of the stand does in the place of what it should do, and when.
-struct Fault: Sendable {
+struct PlayedFault: Sendable {
     /// What is done.
     enum Deed: String, Sendable, CaseIterable {
         /// Answers by itself: `status`, `fields`, `content`. With `run` it asks the origin first.
@@ -112,7 +112,7 @@ enum FaultPlace: Sendable, Equatable {
 /// The faults of a part of the stand, with the count of what they met.
 final class FaultList: Sendable {
     private struct Entry {
-        let fault: Fault
+        let fault: PlayedFault
         var met = 0
         var done = 0
 
@@ -128,15 +128,15 @@ final class FaultList: Sendable {
 
     private let entries: Mutex<[Entry]>
 
-    init(_ faults: [Fault]) { entries = Mutex(faults.map { Entry(fault: $0) }) }
+    init(_ faults: [PlayedFault]) { entries = Mutex(faults.map { Entry(fault: $0) }) }
 
     /// Other faults from now on.
-    func replace(by faults: [Fault]) {
+    func replace(by faults: [PlayedFault]) {
         entries.withLock { $0 = faults.map { Entry(fault: $0) } }
     }
 
     /// The first fault that strikes.
-    func strike(_ matches: (Fault) -> Bool) -> Fault? {
+    func strike(_ matches: (PlayedFault) -> Bool) -> PlayedFault? {
         entries.withLock { entries in
             for index in entries.indices where matches(entries[index].fault) {
                 if entries[index].strikes() { return entries[index].fault }

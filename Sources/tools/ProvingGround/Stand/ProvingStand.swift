@@ -17,10 +17,10 @@ struct StandSettings: Sendable {
 
 /// The parts around the client in one case: gateway, middle, origin and device, on ports of their
 /// own. All of it is gone after ``end()``.
-final class Stand: Sendable {
-    let ledger: Ledger
+final class ProvingStand: Sendable {
+    let ledger: ProvingLedger
     let gateway: GatewayProcess
-    let middle: Middle
+    let middle: ProvingMiddle
     let origin: ProvingOrigin
     let device: ProvingDevice
     private let settings: StandSettings
@@ -34,7 +34,7 @@ final class Stand: Sendable {
     init(_ proving: ProvingCase, _ settings: StandSettings) throws(ToolError) {
         self.settings = settings
         gatewaySettings = proving.gateway
-        let ledger = Ledger(settings.platform, trace: settings.trace)
+        let ledger = ProvingLedger(settings.platform, trace: settings.trace)
         self.ledger = ledger
         let folder = try Self.folder()
         self.folder = folder
@@ -46,7 +46,7 @@ final class Stand: Sendable {
         try Self.write(settings.authority.rootPEM, to: folder.appending(path: "root.pem"))
         let text = proving.gateway.text(origin: originServer.port, for: settings.platform)
         gateway = try GatewayProcess(settings.program, in: folder, text)
-        let middle = Middle(gateway, ledger, proving.middle)
+        let middle = ProvingMiddle(gateway, ledger, proving.middle)
         self.middle = middle
         let device = ProvingDevice(
             settings.platform,
@@ -72,7 +72,7 @@ final class Stand: Sendable {
 
     /// Revokes all keys that signed a request so far.
     func revokeKeys() throws(ToolError) {
-        let seen = ledger.seen(since: Ledger.Mark()).requests
+        let seen = ledger.seen(since: ProvingLedger.Mark()).requests
         for keyID in Set(seen.compactMap { $0["App-Attest-Key-Id"] }) {
             try gateway.run(["keys", "revoke", keyID])
         }

@@ -1,8 +1,8 @@
 // What expectations say of what was seen.
-extension Expectation {
+extension ProvingExpectation {
     /// What a step or a case came to.
     struct Outcome {
-        var seen: Sighting
+        var seen: SeenTraffic
         var answers: [ClientAnswer] = []
         var seconds = 0.0
     }
@@ -11,7 +11,7 @@ extension Expectation {
     func miss(_ outcome: Outcome, in proving: ProvingCase, step: String) -> ProvingReport.Miss? {
         let number = measure.number(of: outcome)
         guard !bounds.contains(number) else { return nil }
-        var saw = Bounds.text(number)
+        var saw = ExpectedRange.text(number)
         if let more = measure.detail(of: outcome) { saw += " (\(more))" }
         return ProvingReport.Miss(
             step: step,
@@ -22,7 +22,7 @@ extension Expectation {
     }
 }
 
-extension Measure {
+extension ProvingMeasure {
     /// For people.
     var text: String {
         switch self {
@@ -42,7 +42,7 @@ extension Measure {
         status.map { "\(outcome) \($0)" } ?? outcome
     }
 
-    func number(of outcome: Expectation.Outcome) -> Double {
+    func number(of outcome: ProvingExpectation.Outcome) -> Double {
         switch self {
         case .count(let count): Double(count.number(in: outcome.seen))
         case .refusals(let reason):
@@ -66,7 +66,7 @@ extension Measure {
     }
 
     /// What helps beside the number.
-    func detail(of outcome: Expectation.Outcome) -> String? {
+    func detail(of outcome: ProvingExpectation.Outcome) -> String? {
         switch self {
         case .answers, .otherAnswers, .answerField, .tokens:
             guard !outcome.answers.isEmpty else { return nil }
@@ -74,15 +74,15 @@ extension Measure {
             return counts.sorted { $0.value > $1.value }.prefix(4)
                 .map { "\($0.value) × \($0.key)" }.joined(separator: ", ")
         case .count(.repeats):
-            let orders = Measure.Count.orders(in: outcome.seen).filter { $0.value > 1 }
+            let orders = ProvingMeasure.Count.orders(in: outcome.seen).filter { $0.value > 1 }
             return orders.keys.sorted().prefix(3).joined(separator: ", ")
         default: return nil
         }
     }
 }
 
-extension Measure.Count {
-    func number(in seen: Sighting) -> Int {
+extension ProvingMeasure.Count {
+    func number(in seen: SeenTraffic) -> Int {
         let requests = seen.requests.filter { $0.place == .app }
         switch self {
         case .attestations:
@@ -114,7 +114,7 @@ extension Measure.Count {
     ]
 
     /// How often the origin ran each order: what may not run again, and has no `Idempotency-Key`.
-    static func orders(in seen: Sighting) -> [String: Int] {
+    static func orders(in seen: SeenTraffic) -> [String: Int] {
         seen.executions.reduce(into: [:]) { orders, execution in
             guard !idempotent.contains(execution.method),
                 (execution["Idempotency-Key"] ?? "").isEmpty
@@ -125,7 +125,7 @@ extension Measure.Count {
 }
 
 extension SeenQuery {
-    func number(in seen: Sighting) -> Int {
+    func number(in seen: SeenTraffic) -> Int {
         if isAtOrigin {
             return seen.executions.count { matches($0.method, $0.target, $0.fields) }
         }

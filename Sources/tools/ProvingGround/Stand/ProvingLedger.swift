@@ -63,7 +63,7 @@ struct SeenCall: Sendable {
 }
 
 /// What came since a moment.
-struct Sighting: Sendable {
+struct SeenTraffic: Sendable {
     var isAndroid = false
     var requests: [SeenRequest] = []
     var executions: [SeenExecution] = []
@@ -71,9 +71,9 @@ struct Sighting: Sendable {
 }
 
 /// What the parts of a stand have seen, for all threads.
-final class Ledger: Sendable {
+final class ProvingLedger: Sendable {
     private struct State {
-        var seen = Sighting()
+        var seen = SeenTraffic()
         /// Requests that the middle works at. Those that it lets hang are none of them.
         var underWay = 0
         var isClosed = false
@@ -102,7 +102,7 @@ final class Ledger: Sendable {
     private func tell(_ text: String) {
         guard let trace else { return }
         let seconds = (ContinuousClock.now - began) / .seconds(1)
-        trace("     \(Bounds.text(seconds)) s  \(text)")
+        trace("     \(ExpectedRange.text(seconds)) s  \(text)")
     }
 
     var now: Mark {
@@ -115,9 +115,9 @@ final class Ledger: Sendable {
         }
     }
 
-    func seen(since mark: Mark) -> Sighting {
+    func seen(since mark: Mark) -> SeenTraffic {
         state.withLock { state in
-            Sighting(
+            SeenTraffic(
                 isAndroid: platform == .android,
                 requests: Array(state.seen.requests[mark.requests...]),
                 executions: Array(state.seen.executions[mark.executions...]),
@@ -153,7 +153,7 @@ final class Ledger: Sendable {
     func settled() { change { $0.underWay -= 1 } }
 
     /// What the middle does with a request in the place of handing it on.
-    func strikes(_ number: Int, _ deed: Fault.Deed) { tell("\(number) \(deed.rawValue)") }
+    func strikes(_ number: Int, _ deed: PlayedFault.Deed) { tell("\(number) \(deed.rawValue)") }
 
     func add(_ execution: SeenExecution) { change { $0.seen.executions.append(execution) } }
 
@@ -186,7 +186,7 @@ final class Ledger: Sendable {
     func settle(seconds: Double) { _ = wait(seconds: seconds) { $0.underWay == 0 } }
 
     /// Waits until this holds of what came since a moment.
-    func wait(seconds: Double, since mark: Mark, until isTrue: (Sighting) -> Bool) -> Bool {
+    func wait(seconds: Double, since mark: Mark, until isTrue: (SeenTraffic) -> Bool) -> Bool {
         let deadline = Date(timeIntervalSinceNow: seconds)
         return changed.withLock {
             while !isTrue(seen(since: mark)) {
