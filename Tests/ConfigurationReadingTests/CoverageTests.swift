@@ -99,8 +99,9 @@ import Testing
     @Test(arguments: [
         ("mode: observe", ", and answers 400 path-ambiguous once it enforces, "),
         (
-            "mode: enforce, rollout: 5%",
-            " for clients outside the rollout, and answers 400 path-ambiguous once it enforces for all, "
+            "mode: enforce, rollout: { percent: 5% }",
+            " for clients outside the rollout, and answers 400 path-ambiguous once it enforces "
+                + "for all, "
         ),
         ("mode: off", nil), ("mode: enforce", nil),
     ])

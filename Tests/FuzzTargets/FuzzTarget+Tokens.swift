@@ -4,6 +4,7 @@ import Foundation
 import OutboundCalls
 import Rules
 import Tokens
+import Verification
 
 extension FuzzTarget {
     private static let now: Int64 = 1_800_000_000
@@ -41,6 +42,7 @@ extension FuzzTarget {
                 demand((1...TokenKeySet.keysMax).contains(set.count), "a set has a few keys")
             }
         case UInt8(ascii: "g"): googlesWord(rest)
+        case UInt8(ascii: "n"): cookies(rest)
         case UInt8(ascii: "e"):
             let opened = try? classicKeys?.payload(of: rest.span)
             demand(opened == nil, "nobody makes a classic token up")
@@ -116,6 +118,29 @@ extension FuzzTarget {
         let account = found["accountDetails"] as? [String: Any] ?? [:]
         let isLicensed = account["appLicensingVerdict"] as? String == "LICENSED"
         demand(payload.verdict.isLicensed == isLicensed, "the license")
+    }
+
+    /// Where a cookie is taken, simple readers find the same one, and no other of its name.
+    private static func cookies(_ field: [UInt8]) {
+        let name = Array("session".utf8)
+        let finding = CookieName(name).finding(in: field.span, 0..<field.count)
+        // As Go and Express read it, and with the comma that some proxies put between two fields.
+        let pairs = field.split { [UInt8(ascii: ";"), UInt8(ascii: ",")].contains($0) }
+        let named = pairs.filter { pair in
+            let key = pair.prefix { $0 != UInt8(ascii: "=") }
+            return String(decoding: key, as: UTF8.self).lowercased()
+                .trimmingCharacters(in: .whitespaces) == "session"
+        }
+        switch finding {
+        case .nothing: demand(named.isEmpty, "a cookie of the name is found")
+        case .value(let range):
+            demand(named.count == 1, "one cookie has the name")
+            demand(range.upperBound <= field.count, "the value is in the field")
+            let start = range.lowerBound - name.count - 1
+            demand(start >= 0 && field[start...].starts(with: name), "the name stands before it")
+            demand(!field[range].contains(UInt8(ascii: ";")), "a value ends at a semicolon")
+        case .unclear: break
+        }
     }
 
     private static func serviceAnswer(_ text: [UInt8], of service: SiteverifySettings.Service) {

@@ -219,8 +219,8 @@ struct CoverageProbe {
         }
     }
 
-    /// The spellings of the rule's path that it forwards now, to all clients or to those outside its
-    /// rollout, and refuses once it enforces for all; `nil` where there are none.
+    /// The spellings of the rule's path that it forwards now, to all clients or to those outside
+    /// its rollout, and refuses once it enforces for all; `nil` where there are none.
     func forwardedSpellings(of rule: Rule) -> Problem? {
         let isShared = rule.mode == .enforce && !rule.refusesAll
         guard rule.mode == .observe || isShared else { return nil }

@@ -15,9 +15,9 @@ import HTTPWire
 ///
 /// Some proxies join two fields by a comma. So a cookie of this name may stand wherever one of
 /// these could read it, and is taken only where all of them read the same.
-struct CookieName {
+package struct CookieName {
     /// What a field has.
-    enum Finding: Equatable {
+    package enum Finding: Equatable {
         case nothing
         /// The place of the value that all servers read.
         case value(Range<Int>)
@@ -28,10 +28,10 @@ struct CookieName {
     /// 1…128 visible characters.
     let name: [UInt8]
 
-    init(_ name: [UInt8]) { self.name = name }
+    package init(_ name: [UInt8]) { self.name = name }
 
     /// Finds the cookie in the value of a Cookie field.
-    func finding(in bytes: Span<UInt8>, _ field: Range<Int>) -> Finding {
+    package func finding(in bytes: Span<UInt8>, _ field: Range<Int>) -> Finding {
         let text = bytes.extracting(field)
         var found = Finding.nothing
         for end in 0...text.count {

@@ -83,6 +83,10 @@ BACKENDS = [
         "werkzeug, Flask", "flask",
         ["-m", "flask", "--app", "flask_app:application", "run", "--port", PORT],
     ),
+    PythonServer(
+        "aiohttp", "aiohttp",
+        ["-m", "aiohttp.web", "-H", "127.0.0.1", "-P", PORT, "aiohttp_app:application"],
+    ),
     Script("wsgiref, Django", "wsgiref"),
     Script("http.server", "http.server"),
     ModWSGI("mod_wsgi embedded, Django", daemon=False),
