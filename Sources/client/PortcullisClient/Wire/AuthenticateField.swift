@@ -15,6 +15,9 @@ struct OwnAnswer: Sendable {
 
     /// `nil` for the answer of anything else.
     init?(_ response: HTTPURLResponse) {
+        // The gateway's own answers are `no-store`. One with an age comes out of a shared cache,
+        // which keeps it all the same, and is about another request (RFC 9111 §5.1).
+        guard response.value(forHTTPHeaderField: "Age") == nil else { return nil }
         let own = response.value(forHTTPHeaderField: OwnFields.error).flatMap(ErrorField.init)
         // A refused call of gRPC has the status 200, and the fields of a 401.
         if response.statusCode == 401 || own != nil,
