@@ -47,8 +47,8 @@ package final class ProvingDriver {
     /// Plays all cases.
     package func run() async throws -> End {
         let offers = [
-            "clock", "contexts", "device-tokens", "plan", "prewarm", "processes", "reset",
-            "sessions",
+            "clock", "contexts", "device-tokens", "plan", "prewarm", "processes", "redirects",
+            "reset", "sessions",
         ]
         var result: [String: Any] = ["client": "swift", "platform": "ios", "offers": offers]
         while true {

@@ -28,7 +28,7 @@ package struct ProvingCase: Sendable {
 
 /// What not all clients can do.
 package enum ClientOffer: String, Sendable, CaseIterable {
-    case clock, plan, sessions, processes, contexts, reset, prewarm
+    case clock, plan, sessions, processes, contexts, redirects, reset, prewarm
     case deviceTokens = "device-tokens"
 }
 

@@ -130,6 +130,7 @@ struct CaseRun {
             members["do"] = "start"
             members["gateway"] = "http://\(host):\(stand.middlePort)"
             members["device"] = "http://\(host):\(stand.devicePort)"
+            (members["app"], members["package"]) = (ProvingDevice.appID, ProvingDevice.package)
             members["state"] = start.keepsState ? "kept" : "new"
             (members["plan"], members["sessions"]) = (start.plan, start.sessions)
             members["context"] = start.context
