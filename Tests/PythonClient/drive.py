@@ -76,7 +76,8 @@ def run_client(pipe, start, device, folder, ahead):
 def main(server, platform="ios"):
     folder, ahead, processes = tempfile.mkdtemp(), 0, {}
     device, system = Android if platform == "android" else Apple, multiprocessing.get_context("spawn")
-    offers = ["clock", "plan", "sessions", "processes", "contexts", "device-tokens", "reset", "prewarm"]
+    offers = ["clock", "plan", "sessions", "processes", "contexts", "device-tokens", "redirects", "reset",
+              "prewarm"]
     result = {"client": "python", "platform": platform, "offers": offers}
 
     def stop(number):

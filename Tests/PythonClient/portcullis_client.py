@@ -283,7 +283,7 @@ class Client:
     def advise(self, request, proof, answer):
         """Does in the background what `App-Attest-Next` of a response says."""
         words = parse(answer.fields.get("app-attest-next", ""))
-        if not words or "age" in answer.fields or words[0][0] not in ("enrol", "sign-again"): return
+        if not words or words[0][0] not in ("enrol", "sign-again"): return
         step, says = words[0]
         if says.get("key", request.key_id) != request.key_id: return  # it is of an earlier answer, out of a cache
         self.routes.learn(request, says, observes=True)

@@ -66,7 +66,7 @@ async function answerOf(client, step, number) {
 const [server, platform = "ios"] = process.argv.slice(2);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "client-"));
 let ahead = 0, client, step;
-const offers = ["clock", "plan", "sessions", "contexts", "device-tokens", "reset", "prewarm"];
+const offers = ["clock", "plan", "sessions", "contexts", "device-tokens", "redirects", "reset", "prewarm"];
 let result = { client: "typescript", platform, offers };
 
 /** As a kill does: the client makes no call any more, and writes nothing. */

@@ -268,7 +268,7 @@ export class Client {
     /** Does in the background what `App-Attest-Next` of a response says. */
     advise(request, proof, answer) {
         const [step, says] = parse(answer.fields["app-attest-next"])[0] ?? [];
-        if ("age" in answer.fields || step != "enrol" && step != "sign-again") return;
+        if (step != "enrol" && step != "sign-again") return;
         if (says.key && says.key != request.keyID) return;  // it is of an earlier answer, out of a cache
         this.routes.learn(request, says, { observes: true });
         if (step == "enrol" && says.key) this.key.lost(says.key);
