@@ -10,30 +10,48 @@ import SoftwareAuthenticator
 final class AndroidApp {
     static let package = "com.example.shop"
 
-    private static let runtime = ChildProcess.tool("java")
+    static let runtime = ChildProcess.tool("java")
     private static let compiler = ChildProcess.tool("kotlinc")
     static var isPossible: Bool { runtime != nil && compiler != nil }
+    static let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
 
-    /// The client and the app, compiled once.
-    private static let archive = Result { try compiled() }
+    /// The client, the app and the driver for the proving ground, compiled once.
+    static func archive() throws -> URL { try compiledOnce.get() }
 
-    private static func compiled() throws -> URL {
-        guard let compiler else { throw ChildProcess.Failure(description: "no kotlinc") }
-        let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
-        let sources = ["Sources/client/android/src", "Tests/AndroidClient"]
+    private static let compiledOnce = Result {
         let archive = FileManager.default.temporaryDirectory
             .appending(path: "portcullis-android-\(UUID().uuidString).jar")
+        let sources = ["Sources/client/android/src", "Tests/AndroidClient"]
+        try compile(sources, ["-include-runtime"], to: archive)
+        return archive
+    }
+
+    /// Compiles folders of the package.
+    static func compile(_ sources: [String], _ options: [String], to place: URL) throws {
+        guard let compiler else { throw ChildProcess.Failure(description: "no kotlinc") }
         // A short life does not pay for the optimising compiler.
         let run = try ChildProcess.run(
             compiler,
-            ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-Werror", "-include-runtime"]
-                + sources.map { root.appending(path: $0).path } + ["-d", archive.path],
+            ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-Werror"] + options
+                + sources.map { root.appending(path: $0).path } + ["-d", place.path],
             patience: 4 * ChildProcess.patience
         )
         guard run.status == 0 else {
             throw ChildProcess.Failure(description: run.printed + run.complained)
         }
-        return archive
+    }
+
+    /// Runs one of the programs to its end.
+    static func run(_ name: String, _ words: [String], path: String? = nil) throws
+        -> ChildProcess.Outcome
+    {
+        guard let runtime else { throw ChildProcess.Failure(description: "no java") }
+        let options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m"]
+        return try ChildProcess.run(
+            runtime,
+            options + ["-cp", path ?? archive().path, name] + words,
+            patience: 8 * ChildProcess.patience
+        )
     }
 
     private let child: ChildProcess
@@ -45,7 +63,7 @@ final class AndroidApp {
         guard let runtime = Self.runtime else {
             throw ChildProcess.Failure(description: "no java")
         }
-        let archive = try Self.archive.get()
+        let archive = try Self.archive()
         child = try ChildProcess(
             runtime,
             [

@@ -2,8 +2,8 @@
 //
 //     val http = OkHttpClient.Builder().addInterceptor(PortcullisInterceptor(client)).build()
 //
-// Add it as the last of the application's interceptors, so that none changes a request after it was signed, and not as a
-// network interceptor, which may send a request only once. OkHttp writes `Cookie`, `Accept-Encoding` and `User-Agent`
+// Add it as the last of the application's interceptors, so that none changes a request after it was signed, and not as
+// a network interceptor, which may send a request only once. OkHttp writes `Cookie`, `Accept-Encoding` and `User-Agent`
 // later: where a rule signs one of these, the request has to have it.
 package portcullis.recipes;
 
@@ -57,7 +57,6 @@ public final class PortcullisInterceptor implements Interceptor {
         Request request = chain.request();
         SignedRequest signed = client.sign(described(request));
         while (true) {
-            if (signed.isUnfit) throw new IOException("the request can't be signed as its route asks");
             Response response = chain.proceed(written(signed, request));
             // One out of OkHttp's cache says nothing new.
             boolean isCached = response.networkResponse() == null;
@@ -129,7 +128,8 @@ public final class PortcullisInterceptor implements Interceptor {
         public void writeTo(BufferedSink sink) throws IOException {
             try (InputStream source = content.open()) {
                 byte[] piece = new byte[16 << 10];
-                for (int count = source.read(piece); count >= 0; count = source.read(piece)) sink.write(piece, 0, count);
+                int count;
+                while ((count = source.read(piece)) >= 0) sink.write(piece, 0, count);
             }
         }
     }
