@@ -9,6 +9,7 @@ import java.util.concurrent.Callable
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.Executors
 import kotlin.system.exitProcess
+import portcullis.client.Absence
 import portcullis.client.KeyFailure
 import portcullis.client.Outcome
 import portcullis.client.PortcullisClient
@@ -16,6 +17,7 @@ import portcullis.client.PortcullisClock
 import portcullis.client.PortcullisConfiguration
 import portcullis.client.PortcullisKeys
 import portcullis.client.PortcullisRequest
+import portcullis.client.Proof
 import portcullis.client.machine.Json
 
 private fun post(url: String, document: Any): Map<*, *> {
@@ -86,7 +88,8 @@ private class Driver(private val folder: File) {
             Device.keys.clear()
         }
         val builder = PortcullisConfiguration.Builder(
-            step["gateway"] as String, PACKAGE, File(folder, "record-" + installs), Device(step["device"] as String)
+            step["gateway"] as String, step["package"] as? String ?: PACKAGE, File(folder, "record-" + installs),
+            Device(step["device"] as String)
         )
         builder.context((step["context"] as? String)?.toByteArray()).fetchesPlan(step["plan"] == true)
             .usesSessions(step["sessions"] == true).clock(clock)
@@ -125,7 +128,9 @@ private class Driver(private val folder: File) {
             answer["fields"] = response.fields.associate { it.name.toLowerCase() to it.value }
         }
         answer["outcome"] = when (outcome) {
-            is Outcome.Answered -> "answered"
+            // Where its rule observes, it was served without a proof.
+            is Outcome.Answered ->
+                if ((outcome.answer.proof as? Proof.None)?.absence == Absence.RequestUnfit) "unfit" else "answered"
             is Outcome.MayHaveRun -> "may-have-run"
             is Outcome.GetToken -> "get-token".also { answer["tokens"] = outcome.tokens }
             is Outcome.Unfit -> "unfit"
@@ -160,10 +165,14 @@ fun main(words: Array<String>) {
     val driver = Driver(File(words[1]))
     var content: Map<String, Any> = mapOf(
         "client" to "kotlin", "platform" to "android",
-        "offers" to listOf("clock", "plan", "sessions", "processes", "contexts", "reset", "prewarm")
+        "offers" to listOf("clock", "plan", "sessions", "processes", "contexts", "redirects", "reset", "prewarm")
     )
     while (true) {
         val step = post(words[0] + "/next", content)
+        if (step["do"] == null) {
+            System.err.println("the proving ground says: " + step["error"])
+            exitProcess(2)
+        }
         if (step["do"] == "end") exitProcess(if (step["failed"] == 0.0) 0 else 1)
         content = try {
             driver.done(step)
