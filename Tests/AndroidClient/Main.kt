@@ -149,6 +149,14 @@ private fun obey(words: List<String>): String {
             threads.shutdown()
             return answers.groupBy { it }.map { it.key + " x" + it.value.size }.sorted().joinToString(", ")
         }
+        // `interrupt COUNT TARGET`: as many requests, whose threads are interrupted soon after they began.
+        "interrupt" -> for (number in 0 until words[1].toInt()) {
+            val thread = Thread { send("GET", words[2], emptyMap(), "") }
+            thread.start()
+            Thread.sleep((number % 7).toLong())
+            thread.interrupt()
+            thread.join()
+        }
         // What the app knows of its routes: `plan [session] [token]`.
         "plan" -> {
             requirement = SigningRequirement()

@@ -21,8 +21,15 @@ sealed class Outcome {
     /** The rule takes or asks for a token of another issuer: get a new one, and send the request with it. */
     class GetToken(@JvmField val answer: PortcullisAnswer, @JvmField val tokens: List<String>) : Outcome()
 
-    /** The request can't be signed as its route asks, and was not sent. */
-    class Unfit(@JvmField val why: String) : Outcome()
+    /**
+     * The request can't be signed as its route asks: a signed field has a character that is not printable ASCII, or
+     * stands twice, or the route takes no assertion. It was sent without a proof and refused; or not sent at all, where
+     * it asked for a proof.
+     */
+    class Unfit(
+        /** `null` where it was not sent. */
+        @JvmField val answer: PortcullisAnswer?
+    ) : Outcome()
 
     /** The request asked for a proof, and none could be made. It was not sent without one. */
     class Unproven(@JvmField val absence: Absence) : Outcome()
@@ -36,7 +43,8 @@ sealed class Outcome {
             is Answered -> answer
             is MayHaveRun -> answer
             is GetToken -> answer
-            is Unfit, is Unproven, is Failed -> null
+            is Unfit -> answer
+            is Unproven, is Failed -> null
         }
 }
 

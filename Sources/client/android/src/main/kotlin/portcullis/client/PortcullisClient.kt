@@ -89,8 +89,8 @@ class PortcullisClient(configuration: PortcullisConfiguration) {
     }
 
     /**
-     * Forgets what belongs to a user who signs out: the session, the challenges, and the context that the next key would
-     * have. An enrolled key stays: it is the phone's. An app that binds keys to accounts calls [reset] when the next
+     * Forgets what belongs to a user who signs out: the session, the challenges, and the context that the next key
+     * would have. An enrolled key stays: it is the phone's. An app that binds keys to accounts calls [reset] when the next
      * user signs in.
      */
     fun signOut() {

@@ -69,7 +69,6 @@ class PortcullisLimits {
         const val HELD_MAX = 16
         const val IDLE_TIME = 15_000L
         const val RETRY_SPREAD = 0.25
-        const val UNEXPLAINED_DELAY = 21_600_000L
         const val LEASE_LOOK = 500L
         const val LOOK_EVERY = 10_000L
         const val UNFIT_MAX = 2

@@ -7,15 +7,13 @@ import portcullis.client.machine.RequestMachine
 import java.net.URL
 
 /**
- * A request that was signed for another HTTP stack. Send it soon, once, and as it stands: a challenge lives for minutes,
- * and the proof is good for one try. Then hand its answer to [PortcullisClient.signAgain] or [PortcullisClient.learn].
+ * A request that was signed for another HTTP stack. Send it soon, once, and as it stands: a challenge lives for
+ * minutes, and the proof is good for one try. Then hand its answer to [PortcullisClient.signAgain] or [PortcullisClient.learn].
  */
 class SignedRequest internal constructor(
     internal val draft: Draft,
     internal val proven: Proven,
     internal val machine: RequestMachine,
-    /** Whether it can't be signed as its route asks. Its rule would refuse it. */
-    @JvmField val isUnfit: Boolean,
     /** How often it was signed, this time included. */
     @JvmField val attempts: Int
 ) {

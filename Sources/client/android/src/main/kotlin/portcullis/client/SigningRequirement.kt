@@ -20,7 +20,8 @@ class SigningRequirement internal constructor(
 ) {
     /** All four parts, with a challenge, in a window of 64. */
     constructor() : this(
-        Form.Lines(Form.ALL, emptyList()), Challenge.REQUIRED, null, false, WINDOW_MAX, true, false, false, ProofFields()
+        Form.Lines(Form.ALL, emptyList()), Challenge.REQUIRED, null, false, WINDOW_MAX, true, false, false,
+        ProofFields()
     )
 
     enum class Challenge(internal val word: String) { REQUIRED("required"), OPTIONAL("optional"), NONE("none") }
@@ -80,7 +81,8 @@ class SigningRequirement internal constructor(
 
     private val parts: List<Any?>
         get() = listOf(
-            form, challenge, challengePointer, needsContentDigest, window, takesAssertions, takesSessions, asksToken, fields
+            form, challenge, challengePointer, needsContentDigest, window, takesAssertions, takesSessions, asksToken,
+            fields
         )
 
     override fun equals(other: Any?) = other is SigningRequirement && other.parts == parts

@@ -18,8 +18,8 @@ import portcullis.client.machine.base64
 import portcullis.client.machine.sha256
 
 /**
- * One enrolment, from the record as it stands to its end. Drives [EnrolmentMachine]. It goes on when no caller waits for
- * it. Once it is stopped it writes nothing more.
+ * One enrolment, from the record as it stands to its end. Drives [EnrolmentMachine]. It goes on when no caller waits
+ * for it. Once it is stopped it writes nothing more.
  */
 internal class EnrolmentRun(private val parts: Parts, private val context: ByteArray?) {
     /** What every enrolment of a client uses. */

@@ -119,7 +119,8 @@ internal class Prover(
                 return bare(draft, Absence.RecordUnavailable, requirement)
             }
             if (signed != null && signed is TimedKeys.Result.Made) {
-                if (turn != null) if (requirement.isStrict) turnstile.keep(turn, limits.strictTurn) else turnstile.leave(turn)
+                if (turn != null && requirement.isStrict) turnstile.keep(turn, limits.strictTurn)
+                else turn?.let { turnstile.leave(it) }
                 synchronized(this) { unfit = null }
                 return proven(settled, requirement.fields, key, signed.value, challenge, token, turn)
             }

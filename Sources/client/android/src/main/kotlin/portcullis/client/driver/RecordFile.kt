@@ -4,7 +4,6 @@ import java.io.File
 import java.io.FileOutputStream
 import java.io.IOException
 import java.io.RandomAccessFile
-import java.nio.ByteBuffer
 import java.nio.channels.FileChannel
 import java.nio.channels.FileLock
 import java.nio.channels.OverlappingFileLockException
@@ -31,7 +30,8 @@ import portcullis.client.machine.EnrolmentRecord.Phase
 internal class RecordFile private constructor(private val file: File) {
     private val mutex = ReentrantLock()
     private val lockFile: FileChannel by lazy { open(".lock") }
-    private val numberFile: FileChannel by lazy { open(".number") }
+    // No channel: a thread that is interrupted would close it for all.
+    private val numberFile by lazy { RandomAccessFile(file.path + ".number", "rw") }
     private val aliveFile: FileChannel by lazy { open(".alive") }
     /** Whether this process has given a number or looked at the last one. */
     private var hasCounted = false
@@ -118,48 +118,50 @@ internal class RecordFile private constructor(private val file: File) {
 
     /** What was given last of this key. */
     private fun lastNumber(keyId: String): Numbers? {
-        val bytes = ByteBuffer.allocate(LINE_MAX)
-        val count = numberFile.read(bytes, 0)
+        val bytes = ByteArray(LINE_MAX)
+        numberFile.seek(0)
+        val count = numberFile.read(bytes)
         if (count <= 0) return null
-        val words = String(bytes.array(), 0, count, Charsets.US_ASCII).substringBefore('\n').split(' ')
+        val words = String(bytes, 0, count, Charsets.US_ASCII).substringBefore('\n').split(' ')
         if (words.size != 3 || words[0] != keyId) return null
         val given = words[1].toLongOrNull() ?: return null
         return Numbers(given, words[2].toLongOrNull() ?: return null)
     }
 
     private fun giveNumber(keyId: String, number: Long, reserved: Long): Long {
-        val line = (keyId + " " + number + " " + reserved + "\n").toByteArray(Charsets.US_ASCII)
-        val bytes = ByteBuffer.wrap(line)
-        while (bytes.hasRemaining()) numberFile.write(bytes, bytes.position().toLong())
+        numberFile.seek(0)
+        numberFile.write((keyId + " " + number + " " + reserved + "\n").toByteArray(Charsets.US_ASCII))
         return number
     }
 
     // Who enrols.
 
-    /** Says that this process enrols, until it is let go; `null` while another one does, or another client of this one. */
+    /** Says that this process enrols, until it is let go; `null` while another one does, or another client here. */
     fun enrolling(): FileLock? = tryLock(enrollingFile)
 
     // The lock.
 
     private fun <T> locked(body: () -> T): T {
-        val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PortcullisLimits.LOCK_WAIT)
-        if (!mutex.tryLock(PortcullisLimits.LOCK_WAIT, TimeUnit.MILLISECONDS)) throw IOException(KEPT)
         try {
-            if (mutex.holdCount > 1) return body()
-            val lock = lock(end)
+            val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(PortcullisLimits.LOCK_WAIT)
+            if (!mutex.tryLock(PortcullisLimits.LOCK_WAIT, TimeUnit.MILLISECONDS)) throw IOException(KEPT)
             try {
-                return body()
+                val lock = lock(end)
+                try {
+                    return body()
+                } finally {
+                    lock.release()
+                }
             } finally {
-                lock.release()
+                mutex.unlock()
             }
         } catch (error: InterruptedException) {
             Thread.currentThread().interrupt()
             throw IOException("the thread was interrupted")
-        } finally {
-            mutex.unlock()
         }
     }
 
+    /** Without `lock`, whose channel an interrupted thread would close. */
     private fun lock(end: Long): FileLock {
         var pause = 1L
         while (true) {

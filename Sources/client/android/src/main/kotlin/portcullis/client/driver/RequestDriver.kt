@@ -72,7 +72,8 @@ internal class RequestDriver(val configuration: PortcullisConfiguration) {
 
     /** The life of a request; of the rest of it, after a redirect. */
     fun machine(draft: Draft, requiresProof: Boolean, patience: Patience) = RequestMachine(
-        limits, usesSessions, RequestMachine.isRepeatable(draft.method, draft.fields), requiresProof, makesTokens, patience
+        limits, usesSessions, RequestMachine.isRepeatable(draft.method, draft.fields), requiresProof, makesTokens,
+        patience
     )
 
     /** The request with what it is to carry, as far as that can be had. */
@@ -85,10 +86,6 @@ internal class RequestDriver(val configuration: PortcullisConfiguration) {
         val want = machine.began(knowledge, isOwn(draft.place), routes.observes(draft.method, draft.place))
         return prover.proven(draft, want, machine.waits, machine.patience)
     }
-
-    /** Whether a request that can't be signed is not sent. Its rule would refuse it, unless it observes. */
-    fun isUnfit(draft: Draft, proven: Proven): Boolean =
-        (proven.proof as? Proof.None)?.absence == Absence.RequestUnfit && !routes.observes(draft.method, draft.place)
 
     /** Does what an answer asks for, keeps the challenge that came with it, and says what is next. */
     fun settle(response: PortcullisResponse, draft: Draft, proven: Proven, machine: RequestMachine): Step {
@@ -115,6 +112,7 @@ internal class RequestDriver(val configuration: PortcullisConfiguration) {
     /** What the app gets for an answer. */
     fun outcome(answer: PortcullisAnswer, mayHaveRun: Boolean): Outcome = when {
         mayHaveRun -> Outcome.MayHaveRun(answer)
+        answer.refusal != null && (answer.proof as? Proof.None)?.absence == Absence.RequestUnfit -> Outcome.Unfit(answer)
         answer.refusal?.next == Refusal.Next.GET_TOKEN -> Outcome.GetToken(answer, answer.refusal.tokens)
         else -> Outcome.Answered(answer)
     }
@@ -140,7 +138,8 @@ internal class RequestDriver(val configuration: PortcullisConfiguration) {
             is Effect.Learn -> if (routes.learn(effect.lesson, method, place, draft.assumed, now)) plans?.doubt()
             Effect.ExpectStrict -> routes.expectStrict(method, place, now)
             Effect.ExpectUsualPlaces -> routes.expectUsualPlaces(method, place, draft.assumed, now)
-            Effect.ExpectAssertions -> routes.amend(method, place, draft.assumed, now) { it.copy(takesSessions = false) }
+            Effect.ExpectAssertions ->
+                routes.amend(method, place, draft.assumed, now) { it.copy(takesSessions = false) }
             is Effect.ForgetKey -> prover.forget(effect.keyId, effect.reason)
             Effect.ForgetChallenges -> prover.challenges.clear()
             Effect.ForgetSession -> proven.ticket?.let { prover.sessions.forget(it.opening.id) }

@@ -2,6 +2,7 @@ package portcullis.client.driver
 
 import java.io.IOException
 import java.io.InterruptedIOException
+import portcullis.client.Absence
 import portcullis.client.NO_CONTENT
 import portcullis.client.Outcome
 import portcullis.client.PortcullisAnswer
@@ -39,9 +40,10 @@ internal class Sender(private val driver: RequestDriver) {
             // What an interrupted thread could not wait for is no reason to go without it.
             if (Thread.interrupted()) throw InterruptedException()
             val absence = (proven.proof as? Proof.None)?.absence
-            if (driver.isUnfit(draft, proven)) return Outcome.Unfit(UNFIT)
             if (request.requiresProof && absence != null) {
-                if (!driver.waits(machine.remained(absence, driver.clock.now()), machine)) return Outcome.Unproven(absence)
+                if (absence == Absence.RequestUnfit) return Outcome.Unfit(null)
+                val step = machine.remained(absence, driver.clock.now())
+                if (!driver.waits(step, machine)) return Outcome.Unproven(absence)
                 continue
             }
             attempts += 1
@@ -53,7 +55,8 @@ internal class Sender(private val driver: RequestDriver) {
                 proven.end()
             }
             val step = driver.settle(answer, draft, proven, machine)
-            val next = if (redirects < limits.redirects) draft.redirected(answer.status, answer.field("Location")) else null
+            val isFollowed = redirects < limits.redirects
+            val next = if (isFollowed) draft.redirected(answer.status, answer.field("Location")) else null
             if (next != null) {
                 redirects += 1
                 draft = next
@@ -84,15 +87,13 @@ internal class Sender(private val driver: RequestDriver) {
 
     private fun signed(draft: Draft, machine: RequestMachine, attempts: Int): SignedRequest {
         val proven = driver.prove(draft, machine)
-        val isUnfit = driver.isUnfit(draft, proven)
-        // A session's place is kept until the answer is there; the turn of a strict counter can't be.
-        if (proven.ticket == null) proven.end()
-        return SignedRequest(draft, proven, machine, isUnfit, attempts + 1)
+        // When its answer comes is not known here.
+        proven.end()
+        return SignedRequest(draft, proven, machine, attempts + 1)
     }
 
     @Throws(IOException::class)
     fun signAgain(signed: SignedRequest, response: PortcullisResponse): Step {
-        signed.proven.end()
         val step = driver.settle(response, signed.draft, signed.proven, signed.machine)
         val waits = try {
             driver.waits(step, signed.machine)
@@ -105,7 +106,6 @@ internal class Sender(private val driver: RequestDriver) {
     }
 
     fun learn(signed: SignedRequest, response: PortcullisResponse): Outcome {
-        signed.proven.end()
         driver.settle(response, signed.draft, signed.proven, signed.machine)
         return outcome(signed, response)
     }
@@ -116,10 +116,5 @@ internal class Sender(private val driver: RequestDriver) {
             driver.refusal(response, signed.draft), signed.attempts
         )
         return driver.outcome(answer, signed.machine.mayHaveRun)
-    }
-
-    private companion object {
-        const val UNFIT =
-            "a signed field has a character that is not printable ASCII, or stands twice, or the route takes no assertion"
     }
 }

@@ -71,8 +71,8 @@ internal class TimedKeys(private val keys: PortcullisKeys, private val limits: P
     }
 
     /**
-     * Signs. What may pass is tried again, later and later, a few times: a request waits for it. Requests that come soon
-     * after one that tried in vain try once, so that they don't queue up.
+     * Signs. What may pass is tried again, later and later, a few times: a request waits for it. Requests that come
+     * soon after one that tried in vain try once, so that they don't queue up.
      */
     fun sign(alias: String, message: ByteArray, milliseconds: Long, jitter: () -> Double): Result<ByteArray> {
         val end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds)

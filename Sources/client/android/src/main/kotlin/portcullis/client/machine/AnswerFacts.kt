@@ -52,6 +52,9 @@ internal class AnswerFacts(
          * `WWW-Authenticate: AppAttest`. Anything else says nothing about keys.
          */
         fun own(response: PortcullisResponse): Pair<Refusal, RouteLesson?>? {
+            // The gateway's own answers are `no-store`. One with an age comes out of a shared cache, which keeps it
+            // all the same, and is about another request (RFC 9111 §5.1).
+            if (response.field("Age") != null) return null
             val error = FieldItem.of(response.field(ERROR))
             val parameters =
                 if (response.status == 401 || error != null) appAttestParameters(response.field(AUTHENTICATE)) else null

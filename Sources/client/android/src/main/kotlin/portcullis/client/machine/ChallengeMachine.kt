@@ -4,8 +4,8 @@ import java.util.ArrayDeque
 import portcullis.client.PortcullisLimits
 
 /**
- * Challenges that were given and not used yet, and when the gateway is asked for more. The newest is used first: after a
- * restart of the gateway the older ones are worth nothing. The driver makes the calls, and counts who waits.
+ * Challenges that were given and not used yet, and when the gateway is asked for more. The newest is used first: after
+ * a restart of the gateway the older ones are worth nothing. The driver makes the calls, and counts who waits.
  */
 internal class ChallengeMachine(private val limits: PortcullisLimits) {
     private class Kept(val text: String, val until: Long)

@@ -50,23 +50,30 @@ internal class EnrolmentMachine(record: EnrolmentRecord, private val limits: Por
         return when (phase) {
             Phase.None -> withinCap(now) ?: Action.AskChallenge
             is Phase.Named -> (if (phase.name == record.countedKey) null else withinCap(now)) ?: Action.AskChallenge
-            is Phase.Granted -> {
-                if (phase.grant.until > now) return Action.MakeKey(phase.name, phase.grant)
-                // A key for a challenge that has ended is useless.
-                record = record.copy(phase = Phase.Named(phase.name))
-                Action.AskChallenge
+            is Phase.Granted -> when {
+                phase.name != record.countedKey && record.attestations.size >= limits.keysPerDay ->
+                    withinCap(now) ?: Action.AskChallenge
+                phase.grant.until > now -> counted(phase.name, phase.grant, now)
+                else -> {
+                    // A key for a challenge that has ended is useless.
+                    record = record.copy(phase = Phase.Named(phase.name))
+                    Action.AskChallenge
+                }
             }
             is Phase.Attested -> Action.Register(phase.name, phase.grant)
             is Phase.Enrolled -> Action.Done(phase.name, phase.keyId)
         }
     }
 
-    /** The gateway admits this enrolment. The key is counted before it is made: a process that dies may have made it. */
-    fun challengeReceived(grant: Grant, fresh: String, now: Long): Action {
-        val alias = (record.phase as? Phase.Named)?.name ?: fresh
+    /** The gateway admits this enrolment. */
+    fun challengeReceived(grant: Grant, fresh: String, now: Long): Action =
+        counted((record.phase as? Phase.Named)?.name ?: fresh, grant, now)
+
+    /** The key is counted before it is made: a process that dies may have made it. */
+    private fun counted(alias: String, grant: Grant, now: Long): Action {
         record = record.copy(phase = Phase.Granted(alias, grant))
         if (alias != record.countedKey) {
-            record = record.copy(attestations = record.attestations + now, countedKey = alias, keyFailures = 0)
+            record = record.copy(attestations = record.attestations + now, countedKey = alias)
         }
         return Action.MakeKey(alias, grant)
     }
@@ -80,21 +87,14 @@ internal class EnrolmentMachine(record: EnrolmentRecord, private val limits: Por
         return Action.Register(phase.name, phase.grant)
     }
 
-    /** The keystore made no key. */
+    /** The keystore made no key, or does not show the one that it has. It is asked again, for the same one. */
     fun keyFailed(kind: KeyFailure.Kind, now: Long, jitter: Double): Action {
+        // One that was not made costs nothing. What took too long may have been made.
         if (kind == KeyFailure.Kind.TRANSIENT) return stop(Hold.Cause.KEYSTORE_UNAVAILABLE, kind.word, now, jitter)
-        record = record.copy(
-            deviceFailures = minOf(record.deviceFailures, FAILURES_MAX) + 1,
-            keyFailures = minOf(record.keyFailures, FAILURES_MAX) + 1
-        )
-        // Once more for the same key, which may pass. Then for another one, once in a day.
-        if (record.keyFailures == 1) return stop(Hold.Cause.KEYSTORE_FAILED, kind.word, now, jitter)
-        val givenUp = record.unexplained
-        if (givenUp != null && minOf(givenUp, now) > now - PortcullisLimits.DAY) {
-            val delay = (PortcullisLimits.UNEXPLAINED_DELAY * (0.5 + jitter / 2)).toLong()
-            return held(Hold(Hold.Cause.KEYSTORE_FAILED, now + delay, kind.word))
+        record = record.copy(deviceFailures = minOf(record.deviceFailures, FAILURES_MAX) + 1)
+        if (record.phase is Phase.Granted && record.phase.alias == record.countedKey) {
+            record = record.copy(attestations = record.attestations.dropLast(1), countedKey = null)
         }
-        record = record.copy(unexplained = now, phase = Phase.None)
         return stop(Hold.Cause.KEYSTORE_FAILED, kind.word, now, jitter)
     }
 
@@ -151,7 +151,7 @@ internal class EnrolmentMachine(record: EnrolmentRecord, private val limits: Por
         val isKept = !mayReplaceKey(now) && keepsLast && !record.mayHaveContext
         val fresh = EnrolmentRecord(
             record.gateway, attestations = record.attestations, countedKey = record.countedKey,
-            deviceFailures = record.deviceFailures, unexplained = record.unexplained
+            deviceFailures = record.deviceFailures
         )
         record = if (!isKept) fresh else fresh.copy(
             phase = record.phase, hasContext = record.hasContext, numbers = record.numbers

@@ -32,10 +32,6 @@ internal data class EnrolmentRecord(
     val failures: Int = 0,
     /** How often the keystore failed to make a key, in a way that lasts, since it made one. */
     val deviceFailures: Int = 0,
-    /** How often it failed so for the key that is under way. */
-    val keyFailures: Int = 0,
-    /** When a key was given up because of that. */
-    val unexplained: Long? = null,
     val hold: Hold? = null
 ) {
     /** How far the key came. */
@@ -98,8 +94,6 @@ internal data class EnrolmentRecord(
         put("losses", losses.joinToString(" "))
         put("failures", failures)
         put("device_failures", deviceFailures)
-        put("key_failures", keyFailures)
-        put("unexplained", unexplained)
         put("hold_cause", hold?.cause?.word)
         put("hold_detail", hold?.detail)
         put("held_until", hold?.until)
@@ -121,8 +115,7 @@ internal data class EnrolmentRecord(
             // What the keystore can't do, it can't do for any gateway, and keys are counted for the phone.
             val common = EnrolmentRecord(
                 gateway, lease = holder?.let { Lease(it, number("lease_until") ?: 0) }, attestations = times("made"),
-                countedKey = lines["counted_key"], deviceFailures = count("device_failures"),
-                unexplained = number("unexplained")
+                countedKey = lines["counted_key"], deviceFailures = count("device_failures")
             )
             // Older clients did not say which.
             if ((lines["gateway"] ?: gateway) != gateway) return common
@@ -131,7 +124,7 @@ internal data class EnrolmentRecord(
             return common.copy(
                 phase = phase(lines), numbers = maxOf(number("counter") ?: 0, 0),
                 hasContext = lines["has_context"]?.let { it == "true" },
-                losses = times("losses"), failures = count("failures"), keyFailures = count("key_failures"),
+                losses = times("losses"), failures = count("failures"),
                 hold = until?.let { Hold(cause ?: Hold.Cause.GATEWAY_UNAVAILABLE, it, lines["hold_detail"]) }
             )
         }

@@ -31,7 +31,7 @@ internal class FieldReader(private val text: String) {
         return if (place == start) null else text.substring(start, place)
     }
 
-    /** A quoted string (RFC 9110 §5.6.4) without its quotes and escapes; `null` when none is next or it does not end. */
+    /** A quoted string (RFC 9110 §5.6.4) without quotes and escapes; `null` when none is next, or it does not end. */
     fun quoted(): String? {
         if (!take('"')) return null
         val found = StringBuilder()

@@ -1,6 +1,8 @@
 package portcullis.client.machine
 
-/** JSON (RFC 8259) as maps, lists, texts, numbers, booleans and `null`. Android's own parser is not on the Java machine. */
+/**
+ * JSON (RFC 8259) as maps, lists, texts, numbers, booleans and `null`. Android's own parser is not on the Java machine.
+ */
 internal object Json {
     private const val DEPTH_MAX = 32
 

@@ -194,7 +194,8 @@ internal class RequestMachine(
             }
             Refusal.Next.FIX_CLIENT -> {
                 // An older gateway of the fleet takes no key id beside a session.
-                if (proof !is Proof.Session || refusal.reason != "assertion-malformed" || !mayRepeat) return Step.Deliver
+                val isForSession = proof is Proof.Session && refusal.reason == "assertion-malformed"
+                if (!isForSession || !mayRepeat) return Step.Deliver
                 insistence = Insistence.ON_ASSERTION
                 effects.add(Effect.ForgetSession)
                 return Step.Again

@@ -96,7 +96,8 @@ internal class RequestPlace private constructor(
             val found = StringBuilder()
             var index = 0
             while (index < text.length) {
-                val high = if (text[index] == '%' && index + 2 < text.length) Character.digit(text[index + 1], 16) else -1
+                val isEscape = text[index] == '%' && index + 2 < text.length
+                val high = if (isEscape) Character.digit(text[index + 1], 16) else -1
                 val low = if (high >= 0) Character.digit(text[index + 2], 16) else -1
                 if (low >= 0) {
                     found.append((high * 16 + low).toChar())

@@ -5,7 +5,7 @@ import portcullis.client.ProofFields
 import portcullis.client.SigningPlan
 import portcullis.client.SigningRequirement
 
-/** What each route asks: by what was said last, an answer or a plan; else by what the app knows. Times are passed in. */
+/** What each route asks: by what was said last, an answer or a plan; else by what the app knows. */
 internal class RouteTable(plan: SigningPlan?, private val limit: Int) {
     /** What is known of a request's route. */
     sealed class Knowledge {
@@ -160,7 +160,8 @@ internal class LearnedRoutes(private val limit: Int) {
                 val digits = segment.count { it in '0'..'9' }
                 val isHex = segment.all { Character.digit(it, 16) >= 0 || it == '-' }
                 val isNumber = segment.isNotEmpty() && digits == segment.length
-                return if (isNumber || digits > 0 && isHex && segment.length >= 8 || segment.length > 24) "*" else segment
+                val looksLikeId = isNumber || digits > 0 && isHex && segment.length >= 8 || segment.length > 24
+                return if (looksLikeId) "*" else segment
             }
         }
     }

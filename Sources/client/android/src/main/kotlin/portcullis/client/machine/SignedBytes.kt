@@ -95,7 +95,8 @@ internal object OwnFields {
         for (name in form.headers) {
             if (settled.any { it.name.equals(name, ignoreCase = true) }) continue
             when (name) {
-                "content-type" -> if (hasContent) settled.add(PortcullisField("Content-Type", "application/octet-stream"))
+                "content-type" ->
+                    if (hasContent) settled.add(PortcullisField("Content-Type", "application/octet-stream"))
                 "accept" -> settled.add(PortcullisField("Accept", "*/*"))
                 "accept-encoding" -> settled.add(PortcullisField("Accept-Encoding", "identity"))
                 "user-agent" -> settled.add(PortcullisField("User-Agent", "PortcullisClient"))
