@@ -14,6 +14,7 @@ import Testing
         func set(_ status: KeyRecord.Status, of keyID: KeyID) {
             #expect(journal.set(status, of: keyID))
         }
+        func erase() { journal.erase() }
         func add(_ record: KeyRecord) { journal.add(record) }
         func stored(_ keyID: KeyID) -> KeyRecord? { journal.record(keyID) }
     }

@@ -52,7 +52,7 @@ import Testing
             counters: lost.counters,
             standing: lost.standing
         )
-        table.apply(again, .enrolled)
+        table.apply(asked: again)
         guard case .known(let stored) = table.find(lost.keyID) else {
             Issue.record("the key is missing")
             return

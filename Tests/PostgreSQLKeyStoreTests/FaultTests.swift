@@ -17,7 +17,7 @@ import Testing
         expectEqual(refusal?.detail.contains("run portcullis store migrate"), true)
         // No outage: a start does not wait for it.
         #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings, canWait: true) }
-        try expectEqual(DatabaseMigration.run(settings).made, [1, 2, 3, 4, 5, 6])
+        try expectEqual(DatabaseMigration.run(settings).made, [1, 2, 3, 4, 5, 6, 7])
         try expectEqual(DatabaseMigration.run(settings).made, [])
         _ = try PostgreSQLKeyJournal(settings)
     }
@@ -35,7 +35,7 @@ import Testing
                 }
             }
             expectEqual(boxes.compactMap(\.value).count, boxes.count)
-            expectEqual(boxes.compactMap(\.value).flatMap(\.self).sorted(), [1, 2, 3, 4, 5, 6])
+            expectEqual(boxes.compactMap(\.value).flatMap(\.self).sorted(), [1, 2, 3, 4, 5, 6, 7])
         }
     }
 

@@ -41,9 +41,12 @@ import Testing
             case .revoked: try revoke(keyID, isRead: true)
             case .deleted(let second):
                 try expectEqual(archive.delete(keyID, ChangeNote(now: second)), .deleted)
+            case .erased: Issue.record("keys are deleted before they are erased")
             }
             announce()
         }
+
+        func erase() throws { try expectEqual(archive.eraseDeleted().postponed, nil) }
 
         func add(_ record: KeyRecord) throws {
             _ = try archive.store([record])
@@ -63,6 +66,15 @@ import Testing
     @Test func `a key that another store's list has revoked comes back with a list`() throws {
         let settings = try DatabaseServer.shared.get().makeStore()
         try ListedKeysContract.checkMerge(try PostgreSQLKeyArchive(settings))
+    }
+
+    @Test func `keys that were erased are erased in copies and exports of the store`() throws {
+        let server = try DatabaseServer.shared.get()
+        try ErasureContract.check(
+            from: try PostgreSQLKeyArchive(try server.makeStore()),
+            to: try PostgreSQLKeyArchive(try server.makeStore()),
+            try PostgreSQLKeyArchive(try server.makeStore())
+        )
     }
 
     @Test func `tokens that were spent are spent in a copy of the store`() throws {

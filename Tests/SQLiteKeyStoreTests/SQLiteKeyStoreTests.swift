@@ -54,7 +54,12 @@ import Testing
             case .revoked: try revoke(keyID, isRead: true)
             case .deleted(let second):
                 try expectEqual(keys.delete(keyID, ChangeNote(now: second)), .deleted)
+            case .erased: Issue.record("keys are deleted before they are erased")
             }
+        }
+
+        func erase() throws {
+            _ = try KeyAdministration(path: folder.database).eraseDeleted()
         }
 
         func add(_ record: KeyRecord) throws {
@@ -119,7 +124,7 @@ import Testing
                 try String.fetchOne(db, sql: "PRAGMA \($0)")
             }
         }
-        expectEqual(values, ["2", "wal", "1346587731", "8"])
+        expectEqual(values, ["2", "wal", "1346587731", "9"])
     }
 
     /// A use of a key.

@@ -183,6 +183,9 @@ import Testing
         try old.write { db in
             try db.execute(
                 sql: """
+                    DROP INDEX keys_to_erase;
+                    DROP INDEX keys_erased;
+                    ALTER TABLE keys DROP COLUMN erased_under;
                     ALTER TABLE state DROP COLUMN store;
                     ALTER TABLE state DROP COLUMN generation;
                     ALTER TABLE state DROP COLUMN anchored_after;

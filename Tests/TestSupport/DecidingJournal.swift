@@ -67,7 +67,7 @@ package final class DecidingJournal: KeyJournal {
         switch record.status {
         case .active: break
         case .revoked: return .refused(.revoked)
-        case .deleted: return .refused(.unknown)
+        case .deleted, .erased: return .refused(.unknown)
         }
         var counters = record.counters
         let isFree = use.counter.map { counters.admits($0, use.rule) } ?? (use.challenge != nil)
@@ -112,6 +112,9 @@ package final class DecidingJournal: KeyJournal {
     package func set(_ status: KeyRecord.Status, of keyID: KeyID) -> Bool {
         stored.set(status, of: keyID)
     }
+
+    /// Erases the deleted keys.
+    package func erase() { stored.erase() }
 
     /// Adds a key, or raises its counter. Gateways are told of it.
     package func add(_ record: KeyRecord) { stored.add(record) }

@@ -18,6 +18,8 @@ package protocol StoreLab: AnyObject {
     func revoke(_ keyID: KeyID, isRead: Bool) throws
     /// Restores a revoked key, or deletes one, as another process does.
     func set(_ status: KeyRecord.Status, of keyID: KeyID) throws
+    /// Erases the deleted keys, as another process does. Gateways are not told of it.
+    func erase() throws
     /// Imports a key, as another process does.
     func add(_ record: KeyRecord) throws
     /// What is durable of a key.
@@ -57,7 +59,7 @@ package struct StoreContract: CustomTestStringConvertible, Sendable {
     package static func all(decided moment: DecisionMoment) -> [StoreContract] {
         let lists = [
             counters, races, challenges, otherProcesses, enrolments, commits, failures, crashes,
-            fleets, smallTables, lateDecisions, receipts, tokens,
+            fleets, smallTables, lateDecisions, receipts, tokens, erasures,
         ]
         return lists.flatMap(\.self).filter { $0.moment == nil || $0.moment == moment }
     }

@@ -181,7 +181,7 @@ struct ExplainedKey: Sendable {
             let app = apps.first { $0.id == record.appID }
             // In the order in which a request is judged.
             refusal =
-                if case .deleted = record.status {
+                if record.status.standing == .deleted {
                     .keyUnknown
                 } else if case .revoked = record.status {
                     .keyRevoked
@@ -199,7 +199,7 @@ struct ExplainedKey: Sendable {
         switch finding {
         case .stored(let record):
             lines[0] += record.statusText
-            lines.append("    " + record.historyText)
+            if !record.isErased { lines.append("    " + record.historyText) }
         case .notStored: lines[0] += "not stored"
         case .notAsked(let reason): lines[0] += "not looked up, since \(reason)"
         }
@@ -229,7 +229,8 @@ extension KeyRecord {
         switch status {
         case .active: "active"
         case .revoked(let second): "revoked at \(UnixTime(seconds: second).iso8601)"
-        case .deleted(let second): "deleted at \(UnixTime(seconds: second).iso8601)"
+        case .deleted(let second), .erased(let second, _):
+            "deleted at \(UnixTime(seconds: second).iso8601)"
         }
     }
 
@@ -250,6 +251,7 @@ extension KeyRecord {
 
     fileprivate func write(into json: inout JSONWriter) {
         writeStatus(into: &json)
+        if isErased { return }
         json.member("app_id", appID)
         json.member("platform", platform.rawValue)
         json.member("environment", environment.rawValue)

@@ -39,24 +39,32 @@ final class StoreUpkeep: Sendable {
     private func expireKeys() {
         guard !plane.isEnding else { return }
         plane.perform(after: KeyExpiry.interval) { [self] in expireKeys() }
-        guard let age = plane.configuration.expireUnused else { return }
+        let age = plane.configuration.expireUnused
+        // A file needs no such run: its deleted keys are erased at the start.
+        var isShared = false
+        if case .postgresql = plane.configuration.store { isShared = true }
+        guard age != nil || isShared else { return }
         let note = ChangeNote(now: plane.wallSeconds, by: "portcullis", why: "store.expire_unused")
-        expiry.run(plane.configuration.store, before: note.now - age.seconds, note) {
+        expiry.run(plane.configuration.store, before: age.map { note.now - $0.seconds }, note) {
             [self] result in
             plane.perform { self.report(result, age) }
         }
     }
 
-    private func report(_ result: Result<Int, StoreProblem>, _ age: KeyAge) {
+    private func report(_ result: Result<Int, StoreProblem>, _ age: KeyAge?) {
         switch result {
         case .success(0): break
         case .success(let count):
+            guard let age else { return }
             plane.log.notice(
                 "keys deleted that were not used for \(age.seconds / 86_400) days: \(count)"
             )
         case .failure(let problem):
             plane.log.error(
-                "unused keys could not be deleted, \(problem); it is tried again in a day"
+                """
+                unused keys could not be deleted, or deleted ones not erased, \(problem); it is \
+                tried again in a day
+                """
             )
         }
     }
@@ -99,11 +107,15 @@ private final class KeyExpiry: Sendable {
 
     /// Scans the whole store, beside the gateway's own work.
     ///
+    /// It erases all deleted keys too: a command may have left that to a time when no gateway of an
+    /// earlier version runs.
+    ///
     /// - before: second of Unix time; keys that were enrolled and last used earlier are deleted.
+    ///   `nil` for none.
     /// - completion: called on the queue, with the number of deleted keys.
     func run(
         _ store: StorePlace,
-        before second: Int64,
+        before second: Int64?,
         _ note: ChangeNote,
         completion: @escaping @Sendable (Result<Int, StoreProblem>) -> Void
     ) {
@@ -117,9 +129,13 @@ private final class KeyExpiry: Sendable {
                     {
                         return 0
                     }
-                    let most = max(Self.countMin, try keys.count() / Self.shareOfKeys)
-                    let count = try keys.expireAll(unusedSince: second, atMost: most, note)
-                    deleted.add(UInt64(count), ordering: .relaxed)
+                    var count = 0
+                    if let second {
+                        let most = max(Self.countMin, try keys.count() / Self.shareOfKeys)
+                        count = try keys.expireAll(unusedSince: second, atMost: most, note)
+                        deleted.add(UInt64(count), ordering: .relaxed)
+                    }
+                    _ = try keys.eraseDeleted()
                     try keys.close()
                     return count
                 }

@@ -153,12 +153,22 @@ struct KeysHistoryCommand: ParsableCommand {
         for change in try archive.changes(of: keyID, limit: limit) {
             let columns = [
                 UnixTime(seconds: change.note.now).iso8601, change.action.rawValue,
-                change.keyID?.base64 ?? "\(change.keys) keys", change.note.actor,
+                change.keyID?.base64 ?? Self.keys(change), change.note.actor,
                 change.note.why ?? "-",
             ]
             guard StandardOutput.write(columns.joined(separator: "\t") + "\n") else {
                 throw ExitCode(1)
             }
+        }
+    }
+}
+
+extension KeysHistoryCommand {
+    /// The column of a change that has no key id.
+    private static func keys(_ change: KeyChange) -> String {
+        switch change.action {
+        case .expired, .storeRestored: "\(change.keys) keys"
+        case .revoked, .restored, .deleted: "an erased key"
         }
     }
 }
@@ -185,7 +195,12 @@ struct KeysImportCommand: ParsableCommand {
     func run() throws {
         let (keys, settings) = try store.administration(creates: true)
         let apps = Set(settings.apps.map(\.id))
-        let report = try keys.importLines(from: lines, apps: apps, skipsProblems: skipProblems)
+        let report = try keys.importLines(
+            from: lines,
+            apps: apps,
+            skipsProblems: skipProblems,
+            ChangeNoteOptions.ofErasure
+        )
         for problem in report.problems { StandardError.write("\(lines): \(problem)") }
         let unlisted = report.problemCount - report.problems.count
         if unlisted > 0 { StandardError.write("\(lines): \(unlisted) more problems") }
@@ -194,7 +209,10 @@ struct KeysImportCommand: ParsableCommand {
             StandardError.write("nothing was imported; correct the lines, or use --skip-problems")
             throw ExitCode(1)
         }
-        StandardOutput.write("imported: \(report.inserted), stored already: \(report.merged)\n")
+        let marks = report.marks > 0 ? ", erased elsewhere: \(report.marks)" : ""
+        StandardOutput.write(
+            "imported: \(report.inserted), stored already: \(report.merged)\(marks)\n"
+        )
         if report.problemCount > 0 { throw ExitCode(1) }
     }
 }

@@ -69,10 +69,10 @@ struct KeysDeleteCommand: ParsableCommand {
         commandName: "delete",
         abstract: "Forget keys for good. A running gateway obeys when this command returns.",
         discussion: """
-            The key is unknown from then on, and its app makes and enrols another one. Receipt, \
-            context and times are removed. The key id, the public key and the counter stay, so \
-            that nobody enrols the key anew and has its old assertions admitted. Nothing undoes \
-            it; to refuse a key for a while, use `keys revoke`.
+            The key is unknown from then on, and its app makes and enrols another one. All that \
+            is stored of it is removed. A keyed hash of its id stays, so that the key can't be \
+            enrolled again and have its old assertions admitted. Nothing undoes it; to refuse a \
+            key for a while, use `keys revoke`.
             """
     )
 
@@ -114,8 +114,24 @@ struct KeysDeleteCommand: ParsableCommand {
 
     func run() throws {
         let (archive, _) = try store.administration()
-        let note = reason.note
-        defer { archive.awaitGateways() }
+        // What was deleted is erased, whatever became of the rest.
+        let outcome = Result { try delete(in: archive, reason.note) }
+        archive.awaitGateways()
+        let report = try archive.eraseDeleted()
+        if let why = report.postponed {
+            StandardError.write(
+                "note: the key ids stay in the store until the next `keys delete`: \(why)"
+            )
+        } else if report.count > 0 || !keys.isEmpty, let why = try archive.wipe() {
+            StandardError.write(
+                "note: traces of the keys may be left in unused parts of the store's file: "
+                    + "\(why); stop the gateway, and give the command again"
+            )
+        }
+        try outcome.get()
+    }
+
+    private func delete(in archive: some KeyArchive, _ note: ChangeNote) throws {
         if let unused {
             let before = note.now - (try Self.days(unused))
             let count = try archive.expireAll(unusedSince: before, note)
@@ -149,6 +165,11 @@ struct ChangeNoteOptions: ParsableArguments {
     }
 
     var note: ChangeNote { ChangeNote(now: UnixTime.current.seconds, by: Self.actor, why: why) }
+
+    /// The note of keys that are deleted here since another store has erased them.
+    static var ofErasure: ChangeNote {
+        ChangeNote(now: UnixTime.current.seconds, by: actor, why: "erased in another store")
+    }
 
     /// The user of this command: the system's number, and its name.
     private static var actor: String {

@@ -205,7 +205,7 @@ struct StoreCopyCommand: ParsableCommand {
         }
         let beganAt = DispatchTime.now().uptimeNanoseconds
         var lines: UInt64 = 0
-        let report = try source.copy(to: target) { report in
+        let report = try source.copy(to: target, ChangeNoteOptions.ofErasure) { report in
             let seconds = (DispatchTime.now().uptimeNanoseconds &- beganAt) / 1_000_000_000
             guard seconds / Self.progressSeconds > lines else { return }
             lines = seconds / Self.progressSeconds

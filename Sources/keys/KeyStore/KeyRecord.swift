@@ -11,12 +11,15 @@ package struct KeyRecord: Hashable, Sendable {
         /// Unknown to all, since this second of Unix time. The remaining row prevents a new
         /// enrolment.
         case deleted(at: Int64)
+        /// The same, and of the key only its mark under this secret is left, which is the record's
+        /// key id.
+        case erased(at: Int64, under: ErasureSecret)
 
         package var standing: KeyStanding {
             switch self {
             case .active: .active
             case .revoked: .revoked
-            case .deleted: .deleted
+            case .deleted, .erased: .deleted
             }
         }
     }
@@ -199,6 +202,8 @@ package struct KeyRow: Sendable {
     package let risk: KeyRisk
     /// Whether the counters are known to be the last ones.
     package let anchor: CounterAnchor
+    /// The secret of an erased key, whose mark is the key id of this row; `nil` for other keys.
+    package let erasure: ErasureSecret?
 
     package init(
         row: Int64,
@@ -211,7 +216,8 @@ package struct KeyRow: Sendable {
         standing: KeyStanding,
         context: [UInt8]? = nil,
         risk: KeyRisk = .unknown,
-        anchor: CounterAnchor = .held
+        anchor: CounterAnchor = .held,
+        erasure: ErasureSecret? = nil
     ) {
         self.row = row
         self.keyID = keyID
@@ -224,6 +230,7 @@ package struct KeyRow: Sendable {
         self.context = context
         self.risk = risk
         self.anchor = anchor
+        self.erasure = erasure
     }
 }
 

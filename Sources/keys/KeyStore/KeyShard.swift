@@ -197,6 +197,18 @@ struct KeyShard {
         if standing == .deleted { dropContext(of: number) }
     }
 
+    /// Deletes those of these erased keys that are here.
+    ///
+    /// - rows: by their numbers.
+    mutating func erase(_ rows: [Int64: KeyRow]) {
+        for number in 0..<count {
+            guard let row = rows[self[number].row], row.isErasure(of: self[number].id) else {
+                continue
+            }
+            set(.deleted, of: number)
+        }
+    }
+
     private mutating func dropContext(of number: Int) {
         guard let context = contexts.removeValue(forKey: number) else { return }
         self[number].hasContext = false

@@ -63,9 +63,7 @@ extension KeyTable {
         let error = revision.withLock { (revision) -> JournalError? in
             do throws(JournalError) {
                 let (before, moment) = (revision, self.moment.now)
-                let take: ([KeyRow]) -> Void = { rows in
-                    for row in rows { self.apply(row, .journal) }
-                }
+                let take: ([KeyRow]) -> Void = { rows in self.take(rows) }
                 revision =
                     if let before { try journal.changes(since: before, into: take) } else {
                         try journal.load(apps: apps, into: take)
@@ -102,8 +100,39 @@ extension KeyTable {
         case journal
     }
 
-    func apply(_ row: KeyRow, _ source: RowSource) {
-        Self.apply(row, source, to: shards, keepsAhead: committer.isDegraded)
+    /// Applies a row that was read because a request asked for it.
+    func apply(asked row: KeyRow) {
+        Self.apply(row, .enrolled, to: shards, keepsAhead: committer.isDegraded)
+        // After that, since its erasure may be noted in any moment, and is then looked for in the
+        // shards.
+        guard erased.withLock({ $0.has(row) }) else { return }
+        let place = Self.place(of: row.keyID)
+        shards[place.shard].keys.withLock { keys in
+            if let number = keys.find(row.keyID, hash: place.hash) {
+                keys.set(.deleted, of: number)
+            }
+        }
+    }
+
+    /// Takes rows that the journal has read of itself.
+    func take(_ rows: [KeyRow]) {
+        erased.withLock { $0.note(rows.filter { $0.erasure != nil }) }
+        Self.take(rows, to: shards, keepsAhead: committer.isDegraded)
+    }
+
+    /// Takes rows that the journal has read of itself. A key that was erased meanwhile is not known
+    /// by its id there, so it is looked for by the number of its row.
+    static func take(_ rows: [KeyRow], to shards: [Shard], keepsAhead: Bool = true) {
+        var erased: [Int64: KeyRow] = [:]
+        for row in rows {
+            if row.erasure == nil {
+                apply(row, .journal, to: shards, keepsAhead: keepsAhead)
+            } else {
+                erased[row.row] = row
+            }
+        }
+        guard !erased.isEmpty else { return }
+        for shard in shards { shard.keys.withLock { $0.erase(erased) } }
     }
 
     /// Applies a row of the journal. Counters only go one way, so that a row that was read before a
@@ -206,7 +235,7 @@ extension KeyTable {
 
     /// Takes the result of a look-up in the journal.
     func take(_ asked: [KeyID], _ found: [KeyRow]) {
-        for row in found { apply(row, .enrolled) }
+        for row in found { apply(asked: row) }
         let stored = Set(found.lazy.filter { $0.standing != .deleted }.map(\.keyID))
         unknown.withLock { unknown in
             for keyID in asked where !stored.contains(keyID) { unknown.insert(keyID) }
@@ -257,7 +286,7 @@ package final class KeysAhead: Sendable {
             var count = 0
             _ = try source.load(apps: apps) { rows in
                 count += rows.count
-                for row in rows { KeyTable.apply(row, .journal, to: shards) }
+                KeyTable.take(rows, to: shards)
             }
             guard count > Self.littleCount else { return }
         }

@@ -43,6 +43,7 @@ package final class KeyTable: Sendable {
     let shards: [Shard]
     /// Keys that the journal did not have a moment ago.
     let unknown = Mutex(UnknownKeys())
+    let erased = Mutex(ErasedRows())
     /// The keys that are being stored, and the number of enrolments of each.
     private let enrolling = Mutex<[KeyID: Int]>([:])
     /// Whether the table may answer: it has all changes of others.
@@ -79,9 +80,7 @@ package final class KeyTable: Sendable {
         let shards = ahead?.shards ?? Self.emptyShards(journal.keysMax)
         self.shards = shards
         do throws(JournalError) {
-            let loaded = try journal.load(apps: apps) { rows in
-                for row in rows { Self.apply(row, .journal, to: shards) }
-            }
+            let loaded = try journal.load(apps: apps) { Self.take($0, to: shards) }
             revision = Mutex(loaded)
         } catch {
             guard canWait, error.isOutage else { throw error }
@@ -270,7 +269,7 @@ package final class KeyTable: Sendable {
             defer { self.endEnrolling(record.keyID) }
             guard case .success(let stored) = result else { return completion(.failed) }
             guard let row = stored else { return completion(.challengeSpent) }
-            self.apply(row.key, .enrolled)
+            self.apply(asked: row.key)
             guard row.key.standing == .active else { return completion(.revoked) }
             completion(row.isNew ? .inserted(record.keyID) : .existing(record.keyID))
         }

@@ -12,6 +12,10 @@ package final class MemoryJournal: KeyJournal {
         var rows: [KeyID: Int64] = [:]
         var revision: Int64 = 0
         var spent: Set<SHA256Digest> = []
+        let secret = ErasureSecret.drawn()
+
+        /// The row of a key, also where only its mark is left.
+        func row(of keyID: KeyID) -> Int64? { rows[keyID] ?? rows[secret.mark(of: keyID)] }
     }
 
     private let state = Mutex(State())
@@ -39,14 +43,16 @@ package final class MemoryJournal: KeyJournal {
             for change in batch.changes where change.row >= 1 {
                 let index = Int(change.row) - 1
                 guard index < state.records.count else { continue }
+                if case .erased = state.records[index].status { continue }
                 state.records[index].counters.merge(change.counters)
                 state.records[index].lastUsedAt =
                     max(state.records[index].lastUsedAt ?? .min, change.usedAt)
             }
             for change in batch.receipts { Self.apply(change, &state) }
             let rows = batch.enrolments.map { record in
-                if let row = state.rows[record.keyID] {
-                    return EnrolledRow(key: Self.row(row, state), isNew: false)
+                if let row = state.row(of: record.keyID) {
+                    let key = Self.row(row, state).asked(by: record.keyID)
+                    return EnrolledRow(key: key, isNew: false)
                 }
                 let row = Self.add(record, revision: 0, &state)
                 return EnrolledRow(key: Self.row(row, state), isNew: true)
@@ -97,6 +103,19 @@ package final class MemoryJournal: KeyJournal {
         return isKnown
     }
 
+    /// Erases all deleted keys.
+    package func erase() {
+        state.withLock { state in
+            for index in state.records.indices {
+                guard case .deleted(let second) = state.records[index].status else { continue }
+                let mark = state.secret.mark(of: state.records[index].keyID)
+                state.rows[state.records[index].keyID] = nil
+                state.rows[mark] = Int64(index) + 1
+                state.records[index] = .erased(mark, under: state.secret, at: second)
+            }
+        }
+    }
+
     /// Adds a key, or raises its counter.
     package func add(_ record: KeyRecord) {
         state.withLock { state in
@@ -118,7 +137,7 @@ package final class MemoryJournal: KeyJournal {
     /// The record stored under a key id.
     package func record(_ keyID: KeyID) -> KeyRecord? {
         state.withLock { state in
-            state.rows[keyID].map { state.records[Int($0) - 1] }
+            state.row(of: keyID).map { state.records[Int($0) - 1] }
         }
     }
 
@@ -161,6 +180,8 @@ package final class MemoryJournal: KeyJournal {
 
     private static func row(_ row: Int64, _ state: State) -> KeyRow {
         let record = state.records[Int(row) - 1]
+        var erasure: ErasureSecret?
+        if case .erased(_, let secret) = record.status { erasure = secret }
         return KeyRow(
             row: row,
             keyID: record.keyID,
@@ -171,7 +192,8 @@ package final class MemoryJournal: KeyJournal {
             counters: record.counters,
             standing: record.status.standing,
             context: record.context,
-            risk: record.risk
+            risk: record.risk,
+            erasure: erasure
         )
     }
 }

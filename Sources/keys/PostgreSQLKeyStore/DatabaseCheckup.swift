@@ -117,7 +117,10 @@ package struct DatabaseCheckup: Hashable, Sendable {
         FROM (VALUES \(DatabaseSchema.tables.map { "('\($0)')" }.joined(separator: ", ")))
             AS t (name)
         CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
-        WHERE NOT has_table_privilege(t.name, r.name) ORDER BY 1 LIMIT 8
+        WHERE NOT has_table_privilege(t.name, r.name)
+        UNION ALL SELECT 'UPDATE on schema_steps'
+            WHERE NOT has_table_privilege('schema_steps', 'UPDATE')
+        ORDER BY 1 LIMIT 8
         """
 }
 

@@ -86,11 +86,18 @@ package enum DatabaseMigration {
             }
             guard found.version < DatabaseSchema.version else {
                 try found.check()
+                // Now, so that every standby has it long before the first mark.
+                if !made.isEmpty {
+                    _ = try link.ask([DatabaseMarks.keep(.drawn(), ErasureSecret.ownName)])
+                }
                 return Outcome(made: made, version: found.version)
             }
             let version = found.version + 1
             let note = DatabaseStatement(
-                "INSERT INTO schema_steps (version, oldest_reader, made_at) VALUES ($1, $2, $3)",
+                """
+                INSERT INTO schema_steps (version, oldest_reader, made_at)
+                SELECT $1, coalesce(max(oldest_reader), $2), $3 FROM schema_steps
+                """,
                 [.number(version), .number(1), .number(Int64(Date().timeIntervalSince1970))]
             )
             let step = DatabaseSchema.steps[Int(version) - 1].map { DatabaseStatement($0) }

@@ -9,7 +9,9 @@ enum DatabaseSchema {
 
     /// The oldest version of the tables that this program can use. A newer one can be used if its
     /// ``oldestReader`` says so.
-    static let steps: [[String]] = [keys, platforms, fleet, guards, questions, limits]
+    static let steps: [[String]] = [
+        keys, platforms, fleet, guards, questions, limits, erasure,
+    ]
 
     /// The tables that a gateway and the `keys` commands write to.
     static let tables = [
@@ -260,6 +262,22 @@ enum DatabaseSchema {
         )
         """,
     ]
+
+    // erased_under: the name of the secret under which `key_id` is the mark of an erased key, see
+    // ErasureSecret; NULL for other keys. tables: the version of the tables that a gateway knows;
+    // an earlier one does not write it. Nothing is erased while such a gateway runs.
+    private static let erasure = [
+        "ALTER TABLE keys ADD COLUMN erased_under text",
+        """
+        CREATE INDEX keys_to_erase ON keys (id)
+            WHERE deleted_at IS NOT NULL AND erased_under IS NULL
+        """,
+        "ALTER TABLE gateways ADD COLUMN tables bigint NOT NULL DEFAULT 6",
+    ]
+
+    /// The first version whose program knows marks. From the first mark on, no earlier program may
+    /// use the tables: it would enrol an erased key.
+    static let marksSince: Int64 = 7
 
     // What all gateways have taken of a limit: when its bucket is full, in microseconds since 1970
     // by the clock of the database. subject: a hash of an address or of an attesting key, under a

@@ -11,9 +11,9 @@ enum KeyColumns {
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
             k.counter_window, k.revoked_at, k.deleted_at, k.context,
             CASE k.platform WHEN 2 THEN c.certificates_issued ELSE n.risk_metric END,
-            CASE k.platform WHEN 2 THEN k.enrolled_at ELSE n.metric_at END, k.platform
+            CASE k.platform WHEN 2 THEN k.enrolled_at ELSE n.metric_at END, k.platform, e.secret
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN renewals n ON n.key = k.id
-            LEFT JOIN chains c ON c.key = k.id
+            LEFT JOIN chains c ON c.key = k.id LEFT JOIN secrets e ON e.name = k.erased_under
         """
 
     static func row(_ row: DatabaseRow, apps: AppNumbers) throws(JournalError) -> KeyRow {
@@ -28,7 +28,8 @@ enum KeyColumns {
             counters: try counters(row, 5, 6),
             standing: try status(row, 7, 8).standing,
             context: try context(row, 9),
-            risk: KeyRisk(metric: risk.flatMap(UInt32.init(exactly:)), at: try row.number(11))
+            risk: KeyRisk(metric: risk.flatMap(UInt32.init(exactly:)), at: try row.number(11)),
+            erasure: try secret(row, 13)
         )
     }
 
@@ -37,12 +38,16 @@ enum KeyColumns {
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter,
             k.counter_window, k.revoked_at, k.deleted_at, k.context, k.is_imported,
             k.enrolled_at, k.last_used_at, r.receipt, \(ReceiptColumns.names(of: "n")),
-            k.platform, c.serials, c.certificates_issued, c.listed
+            k.platform, c.serials, c.certificates_issued, c.listed, e.secret
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
             LEFT JOIN renewals n ON n.key = k.id LEFT JOIN chains c ON c.key = k.id
+            LEFT JOIN secrets e ON e.name = k.erased_under
         """
 
     static func record(_ row: DatabaseRow) throws(JournalError) -> KeyRecord {
+        if let secret = try secret(row, 27) {
+            return .erased(try keyID(row, 1), under: secret, at: try row.present(8))
+        }
         let receipt = row.bytes(13)
         return KeyRecord(
             keyID: try keyID(row, 1),
@@ -79,6 +84,18 @@ enum KeyColumns {
 
     static func platform(_ row: DatabaseRow, _ column: Int) throws(JournalError) -> DevicePlatform {
         try word(row, column, "platform", DevicePlatform.init(number:))
+    }
+
+    /// Reads the secret of a mark, or NULL.
+    static func secret(
+        _ row: DatabaseRow,
+        _ column: Int
+    ) throws(JournalError) -> ErasureSecret? {
+        guard let bytes = row.bytes(column) else { return nil }
+        guard let secret = ErasureSecret(bytes: bytes) else {
+            throw JournalError.damaged("the secret of a mark is not 32 bytes")
+        }
+        return secret
     }
 
     /// Reads the number of one of a few words.
@@ -155,12 +172,14 @@ enum KeyColumns {
 }
 
 extension KeyColumns {
-    /// Stores a key with its receipt unless its key id exists. Answers one row if it stored the
-    /// key.
+    /// Stores a key with its receipt unless its key id or its mark exists. Answers one row if it
+    /// stored the key.
     ///
+    /// - secrets: those of marks. Where the database has further ones, nothing is stored.
     /// - challenge: spent with it; if it was spent before, nothing is stored.
     static func insert(
         _ record: KeyRecord,
+        _ secrets: ErasureSecrets,
         revision: String = "0",
         spending challenge: ChallengeSerial? = nil
     ) -> [DatabaseStatement] {
@@ -188,7 +207,7 @@ extension KeyColumns {
                         counter_window, enrolled_at, last_used_at, revoked_at, context, revision,
                         platform)
                     SELECT $1, $2, a.id, $4, $5, $6, $7, $8, $9, $10, $11, \(revision), $13
-                    FROM apps a WHERE a.app_id = $3
+                    FROM apps a WHERE a.app_id = $3 AND \(hasNoMark)
                         \(challenge == nil ? "" : "AND EXISTS (SELECT 1 FROM spent)")
                     ON CONFLICT (key_id) DO NOTHING
                     RETURNING id
@@ -205,18 +224,29 @@ extension KeyColumns {
                 )
                 SELECT id FROM new
                 """,
-                key + ReceiptColumns.values(record.receiptState) + values(challenge)
+                key + ReceiptColumns.values(record.receiptState)
+                    + [
+                        .manyBytes(secrets.marks(of: record.keyID).map(\.mark.bytes)),
+                        .manyBytes(secrets.named.map(\.secret.bytes)),
+                    ] + values(challenge)
             ),
         ]
     }
+
+    private static let hasNoMark = """
+        NOT EXISTS (SELECT 1 FROM keys WHERE key_id = ANY ($26) AND erased_under IS NOT NULL)
+            AND NOT EXISTS (SELECT 1 FROM secrets
+                WHERE \(DatabaseMarks.areSecrets) AND NOT secret = ANY ($27))
+        """
 
     /// Spends a challenge for a key that is not stored yet.
     private static let spent = """
         spent AS (
             INSERT INTO spent_challenges (purpose, epoch, number, expires_at)
-            SELECT $26, $27, $28, $29
-            WHERE $29 > (SELECT expiry FROM challenge_floor)
+            SELECT $28, $29, $30, $31
+            WHERE $31 > (SELECT expiry FROM challenge_floor)
                 AND NOT EXISTS (SELECT 1 FROM keys WHERE key_id = $1)
+                AND \(hasNoMark)
             ON CONFLICT (epoch, number, purpose) DO NOTHING
             RETURNING epoch
         ),

@@ -7,7 +7,7 @@ extension PostgreSQLKeyArchive {
 
     package func revoke(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Revocation {
         switch try status(keyID) {
-        case nil, .deleted: return .unknown
+        case nil, .deleted, .erased: return .unknown
         case .revoked(let second):
             try unlist(keyID, note)
             return .alreadyRevoked(at: second)
@@ -19,7 +19,7 @@ extension PostgreSQLKeyArchive {
 
     package func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration {
         switch try status(keyID) {
-        case nil, .deleted: return .unknown
+        case nil, .deleted, .erased: return .unknown
         case .active: return .active
         case .revoked:
             let columns = "revoked_at = nullif($1, $1)"
@@ -32,22 +32,31 @@ extension PostgreSQLKeyArchive {
     package func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion {
         switch try status(keyID) {
         case nil: return .unknown
-        case .deleted(let second): return .alreadyDeleted(at: second)
+        case .deleted(let second), .erased(let second, _): return .alreadyDeleted(at: second)
         case .active, .revoked:
             try change(keyID, Self.deletion, KeyChange(.deleted, keyID, keys: 1, note))
             return .deleted
         }
     }
 
-    /// Keeps the row, so that its key id can't be enrolled again.
-    static let deletion = """
-        deleted_at = $1, context = NULL, enrolled_at = NULL, last_used_at = NULL
-        """
+    /// Keeps the row, so that its key id can't be enrolled again, until ``eraseDeleted()`` leaves a
+    /// mark.
+    static let deletion = deletionOf("$1")
+
+    /// - second: when it is deleted, as SQL.
+    static func deletionOf(_ second: String) -> String {
+        "deleted_at = \(second), context = NULL, enrolled_at = NULL, last_used_at = NULL"
+    }
+
+    /// Deletes a key that is stored, as a list or another store asks for it.
+    func deleteStored(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) {
+        try change(keyID, Self.deletion, KeyChange(.deleted, keyID, keys: 1, note))
+    }
 
     private func status(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord.Status? {
         let rows = try ask(
-            "SELECT revoked_at, deleted_at FROM keys WHERE key_id = $1",
-            [.bytes(keyID.bytes)]
+            "SELECT k.revoked_at, k.deleted_at FROM keys k" + DatabaseMarks.ofKey,
+            DatabaseMarks.values(keyID, try secrets())
         )
         guard let row = rows.first else { return nil }
         return try attempt { () throws(JournalError) in try KeyColumns.status(row, 0, 1) }
@@ -100,7 +109,7 @@ extension PostgreSQLKeyArchive {
     static let notification = DatabaseStatement("NOTIFY \(ChangeFollower.channel)")
 
     /// Removes the oldest changes from their list.
-    private static let trimming = DatabaseStatement(
+    static let trimming = DatabaseStatement(
         "DELETE FROM key_changes WHERE id <= (SELECT max(id) FROM key_changes) - $1",
         [.number(Int64(KeyChange.keptMax))]
     )

@@ -6,7 +6,17 @@ extension PostgreSQLKeyArchive {
     package func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome] {
         var outcomes: [StoreOutcome] = []
         for start in stride(from: 0, to: records.count, by: Self.pieceCount) {
-            outcomes += try store(piece: records[start...].prefix(Self.pieceCount))
+            let piece = records[start...].prefix(Self.pieceCount)
+            let marks = piece.filter(\.isErased)
+            let known = marks.isEmpty ? [] : try storeMarks(marks)
+            var others = try store(piece: piece.filter { !$0.isErased })[...]
+            for record in piece {
+                if record.isErased {
+                    outcomes.append(known.contains(record.keyID) ? .merged : .inserted)
+                } else if let other = others.popFirst() {
+                    outcomes.append(other)
+                }
+            }
         }
         return outcomes
     }
@@ -25,12 +35,17 @@ extension PostgreSQLKeyArchive {
     }
 
     /// Stores keys in one transaction.
-    private func store(piece records: ArraySlice<KeyRecord>) throws(StoreProblem) -> [StoreOutcome]
-    {
+    private func store(piece records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome] {
+        guard !records.isEmpty else { return [] }
+        let secrets = try secrets()
         var statements = [Self.nextRevision]
         for record in records {
-            statements += KeyColumns.insert(record, revision: "(SELECT revision FROM state)")
-            statements += [Self.identity(of: record.keyID)]
+            statements += KeyColumns.insert(
+                record,
+                secrets,
+                revision: "(SELECT revision FROM state)"
+            )
+            statements += [Self.identity(of: record.keyID, secrets)]
             if case .deleted(let second) = record.status {
                 statements += [Self.burial(record, at: second)]
             } else {
@@ -44,7 +59,11 @@ extension PostgreSQLKeyArchive {
                 // For each record: the app, the key, the stored row, the merge.
                 let first = 1 + 4 * index
                 guard let stored = try Self.identity(rows[first + 2]) else {
-                    throw JournalError.damaged("a key that was stored is not there")
+                    throw JournalError(
+                        .busy,
+                        "the marks of another store have come meanwhile",
+                        next: "run the command again; it goes on where it was"
+                    )
                 }
                 let isSame =
                     record.status.standing == .deleted

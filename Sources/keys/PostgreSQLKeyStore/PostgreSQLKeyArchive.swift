@@ -89,7 +89,10 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     }
 
     package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
-        let rows = try ask(KeyColumns.selectRecord + " WHERE k.key_id = $1", [.bytes(keyID.bytes)])
+        let rows = try ask(
+            KeyColumns.selectRecord + DatabaseMarks.ofKey,
+            DatabaseMarks.values(keyID, try secrets())
+        )
         return try attempt { () throws(JournalError) in try Self.records(rows).first }
     }
 
@@ -97,14 +100,14 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         loggedAs name: String,
         deleted: KeyFilter.Deleted
     ) throws(StoreProblem) -> [KeyID] {
-        let condition = deleted == .included ? "" : " AND deleted_at IS NULL"
+        let column = deleted == .included ? "erased_under" : "deleted_at"
         var found: [KeyID] = []
         var last: [UInt8] = []
         let page: Int64 = 10_000
         while true {
             let rows = try ask(
                 """
-                SELECT key_id FROM keys WHERE key_id > $1\(condition)
+                SELECT key_id FROM keys WHERE key_id > $1 AND \(column) IS NULL
                 ORDER BY key_id LIMIT $2
                 """,
                 [.bytes(last), .number(page)]
@@ -124,10 +127,12 @@ package final class PostgreSQLKeyArchive: KeyArchive {
     }
 
     package func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity] {
+        let secrets = try secrets()
         var identities: [KeyID: KeyIdentity] = [:]
         for start in stride(from: 0, to: keyIDs.count, by: Self.pieceCount) {
             let piece = keyIDs[start...].prefix(Self.pieceCount)
-            for (keyID, rows) in zip(piece, try ask(piece.map(Self.identity))) {
+            let asked = piece.map { Self.identity(of: $0, secrets) }
+            for (keyID, rows) in zip(piece, try ask(asked)) {
                 identities[keyID] = try attempt { () throws(JournalError) in
                     try Self.identity(rows)
                 }
@@ -136,13 +141,14 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         return identities
     }
 
-    static func identity(of keyID: KeyID) -> DatabaseStatement {
+    static func identity(of keyID: KeyID, _ secrets: ErasureSecrets) -> DatabaseStatement {
         DatabaseStatement(
             """
-            SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at, k.platform
-            FROM keys k JOIN apps a ON a.id = k.app WHERE k.key_id = $1
+            SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at, k.platform,
+                k.erased_under IS NOT NULL
+            FROM keys k JOIN apps a ON a.id = k.app\(DatabaseMarks.ofKey)
             """,
-            [.bytes(keyID.bytes)]
+            DatabaseMarks.values(keyID, secrets)
         )
     }
 
@@ -153,7 +159,8 @@ package final class PostgreSQLKeyArchive: KeyArchive {
             publicKey: try KeyColumns.publicKey(row, 0),
             appID: row.text(1) ?? "",
             environment: try KeyColumns.environment(row, 2),
-            standing: try KeyColumns.status(row, 3, 4).standing
+            standing: try KeyColumns.status(row, 3, 4).standing,
+            isErased: row.flag(6)
         )
     }
 

@@ -20,6 +20,8 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     /// Whether the tables were checked: at the start, or when they are first read.
     private let isChecked = Atomic(false)
     private let lost = Mutex(LostRevisions())
+    /// The secrets of marks, as read last; `nil` before that, and where they may lack one.
+    private let secrets = Mutex<ErasureSecrets?>(nil)
 
     /// Connects, and checks the tables.
     ///
@@ -123,9 +125,22 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             )
         }
         guard reached > start else { return reached }
+        // The marks of another store may have come.
+        secrets.withLock { $0 = nil }
         try fetch("k.revision > $3", [.number(start.number)], most: .max, into: body)
         lost.withLock { $0.read() }
         return reached
+    }
+
+    /// The secrets of marks.
+    private func knownSecrets() throws(JournalError) -> ErasureSecrets {
+        if let known = secrets.withLock(\.self) { return known }
+        guard let rows = try writer.ask([DatabaseMarks.secretsAsked]).first else {
+            throw JournalError.damaged("a statement without an answer")
+        }
+        let found = try DatabaseMarks.secrets(rows)
+        secrets.withLock { $0 = found }
+        return found
     }
 
     private func revision() throws(JournalError) -> JournalRevision {
@@ -187,14 +202,14 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         let spending = statements.count
         if !batch.tokens.isEmpty { statements.append(TokenStatement.statement(batch.tokens)) }
         let firstEnrolment = statements.count
+        let secrets = batch.enrolments.isEmpty ? ErasureSecrets([]) : try knownSecrets()
         for (place, record) in batch.enrolments.enumerated() {
-            statements += KeyColumns.insert(record, spending: batch.challenge(at: place))
-            statements.append(
-                DatabaseStatement(
-                    KeyColumns.select + " WHERE k.key_id = $1",
-                    [.bytes(record.keyID.bytes)]
-                )
+            statements += KeyColumns.insert(
+                record,
+                secrets,
+                spending: batch.challenge(at: place)
             )
+            statements.append(DatabaseMarks.enrolled(record.keyID, secrets))
         }
         // A gateway that has just learned that there is no such key asks again.
         if !batch.enrolments.isEmpty { statements.append(PostgreSQLKeyArchive.notification) }
@@ -228,15 +243,19 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         var next = rows.startIndex
         while next + 2 < rows.endIndex {
             let (new, found) = (rows[next + 1], rows[next + 2])
+            let place = enrolled.count
             next += 3
-            guard found.count == 1 else {
-                guard batch.challenge(at: enrolled.count) != nil else {
-                    throw JournalError.damaged("a key that was stored is not there")
+            guard let row = found.first else {
+                // The database may have a secret of marks that was not asked for. It is read for
+                // the next enrolment.
+                secrets.withLock { $0 = nil }
+                guard batch.challenge(at: place) != nil else {
+                    throw JournalError(.busy, "the marks of another store have come meanwhile")
                 }
                 enrolled.append(nil)
                 continue
             }
-            let key = try KeyColumns.row(found[0], apps: apps)
+            let key = try KeyColumns.row(row, apps: apps).asked(by: batch.enrolments[place].keyID)
             enrolled.append(EnrolledRow(key: key, isNew: new.count == 1))
         }
         return enrolled

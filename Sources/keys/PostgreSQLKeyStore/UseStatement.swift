@@ -192,7 +192,7 @@ enum CounterColumns {
             UPDATE keys k SET \(merge("l.highest", "l.before", with: "l.counter", "l.seen")),
                 last_used_at = CASE WHEN k.deleted_at IS NOT NULL THEN NULL
                     WHEN k.last_used_at >= l.used_at THEN k.last_used_at ELSE l.used_at END
-            FROM locked l WHERE k.id = l.key
+            FROM locked l WHERE k.id = l.key AND k.erased_under IS NULL
             """,
             [
                 .numbers(changes.map(\.row)),

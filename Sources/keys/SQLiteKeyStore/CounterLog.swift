@@ -80,6 +80,25 @@ enum CounterLog {
         return merged
     }
 
+    /// Takes the entries of these rows out of the log.
+    static func forget(_ rows: Set<Int64>, _ db: Database) throws {
+        let blobs = try Row.fetchAll(db, sql: "SELECT id, entries FROM counter_log")
+        let update = try db.cachedStatement(sql: "UPDATE counter_log SET entries = ? WHERE id = ?")
+        for blob in blobs {
+            let bytes: Data = blob[1]
+            let starts = stride(from: 0, to: bytes.count, by: entryBytes)
+            let kept = starts.filter { start in
+                start + entryBytes > bytes.count
+                    || !rows.contains(Int64(bitPattern: number(bytes.span, start, 8)))
+            }
+            guard kept.count < starts.underestimatedCount else { continue }
+            var left = Data()
+            for start in kept { left += bytes[start..<min(start + entryBytes, bytes.count)] }
+            let id: Int64 = blob[0]
+            try update.execute(arguments: [left, id])
+        }
+    }
+
     private static func entry(_ bytes: Span<UInt8>, at start: Int) -> CounterChange {
         CounterChange(
             row: Int64(bitPattern: number(bytes, start, 8)),
@@ -161,7 +180,7 @@ struct CounterFold {
         UPDATE keys SET \(KeySchema.merge(counter: "?2", window: "?3")),
             last_used_at = CASE WHEN deleted_at IS NULL
                 THEN max(coalesce(last_used_at, 0), ?4) END
-        WHERE id = ?1
+        WHERE id = ?1 AND erased_under IS NULL
         """
 
     private static func update(_ changes: ArraySlice<CounterChange>, _ db: Database) throws {

@@ -10,7 +10,7 @@ extension KeyAdministration {
     package func revoke(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Revocation {
         try change(keyID) { status, db in
             switch status {
-            case nil, .deleted: return .unknown
+            case nil, .deleted, .erased: return .unknown
             case .revoked(let second):
                 if try Self.unlist(keyID, db) {
                     try KeyChangeLog.add(KeyChange(.revoked, keyID, keys: 1, note), db)
@@ -27,7 +27,7 @@ extension KeyAdministration {
     package func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration {
         try change(keyID) { status, db in
             switch status {
-            case nil, .deleted: return .unknown
+            case nil, .deleted, .erased: return .unknown
             case .active: return .active
             case .revoked:
                 try Self.set("revoked_at = NULL", keyID, note, db)
@@ -42,7 +42,7 @@ extension KeyAdministration {
         try change(keyID) { status, db in
             switch status {
             case nil: return .unknown
-            case .deleted(let second): return .alreadyDeleted(at: second)
+            case .deleted(let second), .erased(let second, _): return .alreadyDeleted(at: second)
             case .active, .revoked:
                 try Self.delete(keyID, note, db)
                 try KeyChangeLog.add(KeyChange(.deleted, keyID, keys: 1, note), db)
@@ -109,7 +109,8 @@ extension KeyAdministration {
 
     private static func status(of keyID: KeyID, _ db: Database) throws -> KeyRecord.Status? {
         let sql = "SELECT revoked_at, deleted_at FROM keys WHERE key_id = ?"
-        let row = try Row.fetchOne(db, sql: sql, arguments: [Data(keyID.bytes)])
+        let mark = try KeyMarks(db).stored(of: keyID, db)
+        let row = try Row.fetchOne(db, sql: sql, arguments: [Data((mark ?? keyID).bytes)])
         return row.map { KeyColumns.status($0, 0, 1) }
     }
 
@@ -140,7 +141,8 @@ extension KeyAdministration {
         return db.changesCount == 1
     }
 
-    /// Keeps the row, so that its number, key id and counter can't be used again.
+    /// Keeps the row, so that its number, key id and counter can't be used again, until
+    /// ``eraseDeleted()`` leaves the number and a mark.
     static func delete(_ keyID: KeyID, _ note: ChangeNote, _ db: Database) throws {
         let change = """
             deleted_at = ?1, context = NULL, enrolled_at = NULL, last_used_at = NULL

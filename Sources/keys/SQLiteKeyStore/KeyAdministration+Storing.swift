@@ -8,9 +8,11 @@ extension KeyAdministration {
     package func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity] {
         try read { db in
             let select = try db.cachedStatement(sql: Self.identitySelect)
+            let marks = try KeyMarks(db)
             var found: [KeyID: KeyIdentity] = [:]
             for keyID in keyIDs {
-                let arguments: StatementArguments = [Data(keyID.bytes)]
+                let mark = try marks.stored(of: keyID, db)
+                let arguments: StatementArguments = [Data((mark ?? keyID).bytes)]
                 guard let row = try Row.fetchOne(select, arguments: arguments) else { continue }
                 found[keyID] = try Self.identity(row)
             }
@@ -45,7 +47,8 @@ extension KeyAdministration {
     }
 
     private static let identitySelect = """
-        SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at, k.platform
+        SELECT k.public_key, a.app_id, k.environment, k.revoked_at, k.deleted_at, k.platform,
+            k.erased_under IS NOT NULL
         FROM keys k JOIN apps a ON a.id = k.app
         WHERE k.key_id = ?
         """
@@ -56,7 +59,8 @@ extension KeyAdministration {
             publicKey: try KeyColumns.publicKey(row, 0),
             appID: row[1],
             environment: try KeyColumns.environment(row, 2),
-            standing: KeyColumns.status(row, 3, 4).standing
+            standing: KeyColumns.status(row, 3, 4).standing,
+            isErased: row[6]
         )
     }
 
@@ -90,10 +94,26 @@ extension KeyAdministration {
         let revision = try nextRevision(db)
         let select = try db.cachedStatement(sql: identitySelect)
         let merge = try db.cachedStatement(sql: merge)
+        var marks = try KeyMarks(db)
         var outcomes = [StoreOutcome](repeating: .inserted, count: records.count)
         for index in order {
             let record = records[index]
             let key = Data(record.keyID.bytes)
+            if case .erased(let second, let secret) = record.status {
+                let isNew = try marks.add(record.keyID, secret, at: second, revision, db)
+                outcomes[index] = isNew ? .inserted : .merged
+                continue
+            }
+            if let mark = try marks.stored(of: record.keyID, db) {
+                guard record.status.standing != .deleted,
+                    let row = try Row.fetchOne(select, arguments: [Data(mark.bytes)])
+                else {
+                    outcomes[index] = .merged
+                    continue
+                }
+                outcomes[index] = .differs(try identity(row))
+                continue
+            }
             if case .deleted(let second) = record.status {
                 outcomes[index] = try bury(record, at: second, revision, select, db)
                 continue

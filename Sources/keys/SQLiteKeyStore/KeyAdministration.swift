@@ -82,10 +82,11 @@ package final class KeyAdministration: KeyArchive {
 
     package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
         try read { db in
-            try Row.fetchOne(
+            let mark = try KeyMarks(db).stored(of: keyID, db)
+            return try Row.fetchOne(
                 db,
                 sql: KeyColumns.selectRecord + " WHERE k.key_id = ?",
-                arguments: [Data(keyID.bytes)]
+                arguments: [Data((mark ?? keyID).bytes)]
             ).map { try KeyColumns.record($0, CounterLog.entries(db), CounterAnchors(db)) }
         }
     }
@@ -94,10 +95,11 @@ package final class KeyAdministration: KeyArchive {
         loggedAs name: String,
         deleted: KeyFilter.Deleted
     ) throws(StoreProblem) -> [KeyID] {
-        let condition = deleted == .included ? "" : " WHERE deleted_at IS NULL"
+        let condition = deleted == .included ? "erased_under" : "deleted_at"
         return try read { db in
             var found: [KeyID] = []
-            let rows = try Row.fetchCursor(db, sql: "SELECT key_id FROM keys" + condition)
+            let sql = "SELECT key_id FROM keys WHERE \(condition) IS NULL"
+            let rows = try Row.fetchCursor(db, sql: sql)
             while let row = try rows.next() {
                 let keyID = try KeyColumns.keyID(row, 0)
                 if keyID.logName.hasPrefix(name) { found.append(keyID) }

@@ -11,8 +11,10 @@ enum KeyColumns {
         SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
             context, CASE platform WHEN 2 THEN certificates_issued ELSE risk_metric END,
             CASE platform WHEN 2 THEN enrolled_at ELSE metric_at END, deleted_at,
-            max(coalesce(last_used_at, enrolled_at), coalesce(enrolled_at, last_used_at)), platform
+            max(coalesce(last_used_at, enrolled_at), coalesce(enrolled_at, last_used_at)), platform,
+            e.secret
         FROM keys LEFT JOIN renewals r ON r.key = id LEFT JOIN chains c ON c.key = id
+            LEFT JOIN secrets e ON e.name = erased_under
         """
 
     /// Reads 32 bytes.
@@ -32,6 +34,17 @@ enum KeyColumns {
                 throw JournalError(.damaged, "a public key is not a point of P-256")
             }
             return key
+        }
+    }
+
+    /// Reads the secret of a mark, or NULL.
+    static func secret(_ row: Row, _ index: Int) throws -> ErasureSecret? {
+        try row.withUnsafeData(atIndex: index) { data in
+            guard let data else { return nil }
+            guard let secret = ErasureSecret(bytes: data) else {
+                throw JournalError(.damaged, "the secret of a mark is not 32 bytes")
+            }
+            return secret
         }
     }
 
@@ -125,7 +138,7 @@ enum KeyColumns {
     }
 
     /// The row of an App ID, created where there is none.
-    private static func appRow(_ appID: String, _ db: Database) throws -> Int64 {
+    static func appRow(_ appID: String, _ db: Database) throws -> Int64 {
         let select = try db.cachedStatement(sql: "SELECT id FROM apps WHERE app_id = ?")
         if let row = try Int64.fetchOne(select, arguments: [appID]) { return row }
         try db.execute(sql: "INSERT INTO apps (app_id) VALUES (?)", arguments: [appID])
@@ -137,9 +150,10 @@ enum KeyColumns {
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
             k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt,
             k.context, k.deleted_at, \(ReceiptColumns.names(of: "n")), k.platform, c.serials,
-            c.certificates_issued, c.listed
+            c.certificates_issued, c.listed, e.secret
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
             LEFT JOIN renewals n ON n.key = k.id LEFT JOIN chains c ON c.key = k.id
+            LEFT JOIN secrets e ON e.name = k.erased_under
         """
 
     private static func chain(_ row: Row, from first: Int) -> ChainRecord? {
@@ -160,6 +174,9 @@ enum KeyColumns {
         _ newer: [Int64: CounterChange],
         _ anchors: CounterAnchors
     ) throws -> KeyRecord {
+        if let secret = try secret(row, 27) {
+            return .erased(try keyID(row, 1), under: secret, at: row[13] ?? 0)
+        }
         let isImported: Bool = row[8]
         let receipt: Data? = row[11]
         var record = KeyRecord(

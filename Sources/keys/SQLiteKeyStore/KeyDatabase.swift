@@ -50,6 +50,7 @@ struct KeyDatabase: Sendable {
                 // If two processes create the database at once, one of them finds it created.
                 guard try queue.read(Self.version) == KeySchema.version else { throw error }
             }
+            try eraseLeftOver()
         } catch {
             throw Self.problem(error, resolved)
         }
@@ -111,8 +112,14 @@ struct KeyDatabase: Sendable {
         configuration.busyMode = .timeout(busySeconds)
         configuration.prepareDatabase { db in
             // FULL: in WAL mode, each commit is synchronised before it returns (SQLite, "PRAGMA
-            // synchronous"). Both are of the connection.
-            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -\(cache)")
+            // synchronous"). All are of the connection.
+            // secure_delete: removed content is overwritten, so that it is not left in the file.
+            try db.execute(
+                sql: """
+                    PRAGMA synchronous = FULL; PRAGMA cache_size = -\(cache);
+                    PRAGMA secure_delete = ON
+                    """
+            )
         }
         return configuration
     }

@@ -5,7 +5,7 @@ enum KeySchema {
     /// "PCLS": marks our databases (SQLite, `PRAGMA application_id`).
     static let applicationID = 0x5043_4C53
     /// The number of migrations below.
-    static let version = 8
+    static let version = 9
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -167,6 +167,20 @@ enum KeySchema {
                     ) STRICT, WITHOUT ROWID;
                     CREATE INDEX spent_tokens_by_end ON spent_tokens (ends_at);
                     PRAGMA user_version = 8;
+                    """
+            )
+        }
+        migrator.registerMigration("9 erasure") { db in
+            // erased_under: the name of the secret under which `key_id` is the mark of an erased
+            // key, see ErasureSecret; NULL for other keys.
+            try db.execute(
+                sql: """
+                    ALTER TABLE keys ADD COLUMN erased_under TEXT;
+                    CREATE INDEX keys_to_erase ON keys (id)
+                        WHERE deleted_at IS NOT NULL AND erased_under IS NULL;
+                    CREATE INDEX keys_erased ON keys (erased_under)
+                        WHERE erased_under IS NOT NULL;
+                    PRAGMA user_version = 9;
                     """
             )
         }

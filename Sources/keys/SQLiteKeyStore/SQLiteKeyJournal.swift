@@ -194,11 +194,13 @@ package final class SQLiteKeyJournal: KeyJournal {
     }
 
     private func enrol(_ record: KeyRecord, _ db: Database) throws -> EnrolledRow {
-        let isNew = try KeyColumns.insert(record, revision: 0, db)
+        let mark = try KeyMarks(db).stored(of: record.keyID, db)
+        let isNew = try mark == nil && KeyColumns.insert(record, revision: 0, db)
         let sql = KeyColumns.select + " WHERE key_id = ?"
-        guard let row = try Row.fetchOne(db, sql: sql, arguments: [Data(record.keyID.bytes)])
+        let stored = Data((mark ?? record.keyID).bytes)
+        guard let row = try Row.fetchOne(db, sql: sql, arguments: [stored])
         else { throw JournalError(.damaged, "a key that was inserted is not there") }
-        let key = try reader.key(row, db, anchors)
+        let key = try reader.key(row, db, anchors).asked(by: record.keyID)
         if isNew { try leaveTrail(ofRow: key.row, db) }
         return EnrolledRow(key: key, isNew: isNew)
     }

@@ -165,7 +165,8 @@ package final class SQLiteKeyReader: KeySource {
             standing: KeyColumns.status(row, 7, 11).standing,
             context: try KeyColumns.context(row, 8),
             risk: KeyColumns.risk(row, 9, 10),
-            anchor: anchors.anchor(lastKnown: row[12])
+            anchor: anchors.anchor(lastKnown: row[12]),
+            erasure: try KeyColumns.secret(row, 14)
         )
     }
 }
@@ -173,6 +174,7 @@ package final class SQLiteKeyReader: KeySource {
 extension KeyRow {
     /// The row merged with newer or older counters.
     fileprivate func merged(_ change: CounterChange, _ anchors: CounterAnchors) -> KeyRow {
+        guard erasure == nil else { return self }
         var state = counters
         state.merge(change.counters)
         return KeyRow(

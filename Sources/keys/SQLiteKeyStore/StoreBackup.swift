@@ -198,33 +198,30 @@ package struct StoreRestore {
     /// - isSame: whether the backup was made of this store: then its list of changes is the
     ///   beginning of this one's.
     private func add(_ present: KeyAdministration, to new: KeyAdministration, isSame: Bool) throws {
+        var all = KeyFilter()
+        all.deleted = .included
         var page: [KeyRecord] = []
-        try present.forEach { record in
+        try present.forEach(all) { record in
             page.append(record)
             guard page.count == Self.pageCount else { return }
             try Self.add(page, to: new)
             page.removeAll(keepingCapacity: true)
         }
         if !page.isEmpty { try Self.add(page, to: new) }
+        try new.deleteMarked(note)
         try present.copySpentTokens(to: new)
-        let (deleted, changes, second) = try present.read { db in
-            let sql = "SELECT key_id FROM keys WHERE deleted_at IS NOT NULL"
-            let deleted = try Data.fetchAll(db, sql: sql)
+        let (changes, second) = try present.read { db in
             let changes = try KeyChangeLog.last(of: nil, limit: KeyChange.keptMax, db)
-            return (deleted, changes, try CounterAnchors(db).second)
+            return (changes, try CounterAnchors(db).second)
         }
         try new.write { db in
-            for bytes in deleted {
-                guard let keyID = KeyID(bytes: bytes) else { continue }
-                let sql = "SELECT 1 FROM keys WHERE key_id = ? AND deleted_at IS NULL"
-                guard try Int.fetchOne(db, sql: sql, arguments: [bytes]) != nil else { continue }
-                try KeyAdministration.delete(keyID, note, db)
-            }
             if isSame { try db.execute(sql: "DELETE FROM key_changes") }
             for change in changes.reversed() { try KeyChangeLog.add(change, db) }
             let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
             try db.execute(sql: sql, arguments: [second])
         }
+        // After the list of changes, which has the ids of keys that are deleted here alone.
+        if try new.eraseDeleted().count > 0 { _ = try new.wipe() }
     }
 
     /// Adds keys, or what they have more; of a receipt the newer one stays, with its metric.

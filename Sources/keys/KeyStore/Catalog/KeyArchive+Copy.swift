@@ -27,9 +27,11 @@ extension KeyArchive {
     /// interrupted copy can simply be run again: a key that the target already has costs a
     /// comparison.
     ///
+    /// - note: of the keys that the other store has erased.
     /// - told: called after each page with the report so far.
     package func copy(
         to target: CopyTarget,
+        _ note: ChangeNote = ChangeNote(now: 0),
         told: (CopyReport) -> Void = { _ in }
     ) throws(StoreProblem) -> CopyReport {
         var all = KeyFilter()
@@ -45,7 +47,13 @@ extension KeyArchive {
             }
             last = page.next
         } while last != nil
-        if case .store(let archive) = target { try copySpentTokens(to: archive) }
+        if case .store(let archive) = target {
+            if report.deleted > 0 {
+                try archive.deleteMarked(note)
+                _ = try archive.eraseDeleted()
+            }
+            try copySpentTokens(to: archive)
+        }
         return report
     }
 
@@ -98,7 +106,7 @@ extension KeyArchive {
             case .rehearsal: news.map { stored[$0.keyID] == nil ? StoreOutcome.inserted : .merged }
             }
         for (record, outcome) in zip(news, outcomes) {
-            switch (outcome, record.status) {
+            switch (outcome, record.status.standing) {
             case (.differs(let other), _):
                 // Another command, or a gateway, has stored it since the look-up.
                 report.differs(record.keyID, other.difference(from: record) ?? "it was changed")
@@ -129,7 +137,8 @@ extension KeyRecord {
             publicKey: stored.publicKey,
             appID: stored.appID,
             environment: stored.environment,
-            standing: stored.status.standing
+            standing: stored.status.standing,
+            isErased: stored.isErased
         )
         if status.standing == .deleted, identity.isOf(self) {
             return stored.status.standing == .deleted ? .none : .new

@@ -25,10 +25,12 @@ extension KeyArchive {
     /// - `path`: a file, or `-` for standard input.
     /// - `apps`: App IDs that may be imported; `nil` for any.
     /// - `skipsProblems`: import the lines without a problem.
+    /// - `note`: of the stored keys that another store has erased.
     package func importLines(
         from path: String,
         apps: Set<String>? = nil,
-        skipsProblems: Bool = false
+        skipsProblems: Bool = false,
+        _ note: ChangeNote = ChangeNote(now: 0)
     ) throws(StoreProblem) -> ImportReport {
         let file = try LineFile(path: path)
         var report = ImportReport()
@@ -37,6 +39,8 @@ extension KeyArchive {
         all.deleted = .included
         let isEmpty = try scan(all, after: nil, limit: 1).records.isEmpty
         try keys(of: file, apps: apps, &report) { (keys, report) throws(StoreProblem) in
+            // Of an erased key there is nothing to compare.
+            let keys = keys.filter { !$0.record.isErased }
             for key in keys where KeyID(of: key.record.publicKey) != key.record.keyID {
                 report.strayCount += 1
             }
@@ -54,6 +58,10 @@ extension KeyArchive {
         written.isImported = true
         try keys(of: file, apps: apps, &written) { (keys, written) throws(StoreProblem) in
             for (key, outcome) in zip(keys, try store(keys.map(\.record))) {
+                if key.record.isErased {
+                    written.marks += 1
+                    continue
+                }
                 switch outcome {
                 case .inserted: written.inserted += 1
                 case .merged: written.merged += 1
@@ -63,6 +71,10 @@ extension KeyArchive {
                     written.add(text ?? "the key is stored already", line: key.line)
                 }
             }
+        }
+        if written.marks > 0 {
+            try deleteMarked(note)
+            _ = try eraseDeleted()
         }
         return written
     }
@@ -79,7 +91,7 @@ extension KeyArchive {
             report.lines += 1
             do throws(KeyLine.Problem) {
                 let record = try KeyLine.record(bytes)
-                if let apps, !apps.contains(record.appID) {
+                if let apps, !record.isErased, !apps.contains(record.appID) {
                     throw KeyLine.Problem("app_id: \(record.appID) is not in the configuration")
                 }
                 keys.append(NumberedKey(line: number, record: record))
@@ -115,6 +127,8 @@ package struct ImportReport: Sendable {
     package internal(set) var inserted = 0
     /// Keys that were stored before; their counter may have been raised.
     package internal(set) var merged = 0
+    /// Marks of keys that another store has erased.
+    package internal(set) var marks = 0
     /// The first ``problemsMax`` problems, in the order of the lines.
     package private(set) var problems: [Problem] = []
     package private(set) var problemCount = 0

@@ -35,9 +35,9 @@ package protocol KeyArchive: AnyObject, Sendable {
     /// The stored identities of those of these keys that are known.
     func identities(of keyIDs: [KeyID]) throws(StoreProblem) -> [KeyID: KeyIdentity]
 
-    /// Stores keys, in the given order where one comes twice. A deleted key is also deleted here. A
-    /// store may take several transactions. After a failure between two of them, simply store the
-    /// keys again.
+    /// Stores keys, in the given order where one comes twice. A deleted key is also deleted here.
+    /// Of an erased one the mark is stored, see ``deleteMarked(_:)``. A store may take several
+    /// transactions. After a failure between two of them, simply store the keys again.
     ///
     /// - Returns: the outcome for each key, in order.
     func store(_ records: [KeyRecord]) throws(StoreProblem) -> [StoreOutcome]
@@ -60,7 +60,23 @@ package protocol KeyArchive: AnyObject, Sendable {
     func restore(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Restoration
 
     /// Deletes a key. It is unknown from now on, and can't be enrolled again. This can't be undone.
+    /// Its id is there until ``eraseDeleted()``.
     func delete(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Deletion
+
+    /// Puts a mark in the place of each deleted key, and removes all else that is known of it.
+    ///
+    /// Gateways learn of a deletion by the key id. So where it matters, call ``awaitGateways()``
+    /// before.
+    func eraseDeleted() throws(StoreProblem) -> ErasureReport
+
+    /// Deletes the keys of which a mark is stored, since another store has erased them. Reads all
+    /// key ids.
+    func deleteMarked(_ note: ChangeNote) throws(StoreProblem)
+
+    /// Removes what is left of erased keys in unused parts of the store's files.
+    ///
+    /// - Returns: why it may still be there; `nil` where it is not.
+    func wipe() throws(StoreProblem) -> String?
 
     /// Deletes, in one piece of the keys, those that were enrolled and last used before a second of
     /// Unix time. Keys without both times stay.
@@ -112,6 +128,7 @@ package protocol KeyArchive: AnyObject, Sendable {
 
 extension KeyArchive {
     package func awaitGateways() {}
+    package func wipe() throws(StoreProblem) -> String? { nil }
 
     /// Deletes all keys that were enrolled and last used before a second of Unix time. It works
     /// piece by piece, so that a running gateway can write meanwhile.
@@ -148,7 +165,8 @@ extension KeyArchive {
         } while last != nil
     }
 
-    /// Writes keys as lines of JSON in the order of their key ids, see ``KeyLine``.
+    /// Writes keys as lines of JSON in the order of their key ids, see ``KeyLine``. Marks of erased
+    /// keys are of no app, so they come where the filter leaves out no key.
     ///
     /// - `sink`: takes some lines at a time.
     /// - Returns: the number of written keys.
@@ -158,7 +176,10 @@ extension KeyArchive {
     ) throws -> Int {
         var count = 0
         var bytes: [UInt8] = []
+        var filter = filter
+        if filter.isWhole { filter.deleted = .included }
         try forEach(filter) { record in
+            if case .deleted = record.status { return }
             bytes += KeyLine.bytes(record)
             count += 1
             if bytes.count >= 1 << 16 {
@@ -238,7 +259,7 @@ package struct KeyChange: Hashable, Sendable {
     }
 
     package let action: Action
-    /// `nil` when several keys were changed at once.
+    /// `nil` when several keys were changed at once, and of a key that was erased since.
     package let keyID: KeyID?
     package let keys: Int
     package let note: ChangeNote

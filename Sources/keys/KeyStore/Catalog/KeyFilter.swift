@@ -22,6 +22,12 @@ package struct KeyFilter: Sendable {
 
     package init() {}
 
+    /// Whether it leaves out no key but deleted ones.
+    var isWhole: Bool {
+        appID == nil && environment == nil && isRevoked == nil && source == nil
+            && unusedSince == nil && riskMin == nil
+    }
+
     package func admits(_ record: KeyRecord) -> Bool {
         if record.status.standing == .deleted, deleted == .excluded { return false }
         if let appID, record.appID != appID { return false }
@@ -43,29 +49,37 @@ package struct KeyIdentity: Equatable, Sendable {
     package var appID: String
     package var environment: KeyEnvironment
     package var standing: KeyStanding
+    /// Whether only a mark of the key is left, so that nothing else here is known.
+    package var isErased: Bool
 
     package init(
         platform: DevicePlatform,
         publicKey: P256PublicKey,
         appID: String,
         environment: KeyEnvironment,
-        standing: KeyStanding
+        standing: KeyStanding,
+        isErased: Bool = false
     ) {
         self.platform = platform
         self.publicKey = publicKey
         self.appID = appID
         self.environment = environment
         self.standing = standing
+        self.isErased = isErased
     }
+
+    private static let wasDeleted = "the key was deleted, and stays so"
 
     /// Whether a record is of this key, whatever the state of both.
     package func isOf(_ record: KeyRecord) -> Bool {
-        publicKey == record.publicKey && platform == record.platform && appID == record.appID
-            && environment == record.environment
+        isErased
+            || publicKey == record.publicKey && platform == record.platform
+                && appID == record.appID && environment == record.environment
     }
 
     /// Why a record can't be of this stored key; `nil` when it can.
     package func difference(from record: KeyRecord) -> String? {
+        if isErased { return Self.wasDeleted }
         if publicKey != record.publicKey { return "the key is stored with another public key" }
         if platform != record.platform {
             return "the key is stored for the platform \(platform.rawValue)"
@@ -74,7 +88,7 @@ package struct KeyIdentity: Equatable, Sendable {
         guard environment == record.environment else {
             return "the key is stored for the environment \(environment.rawValue)"
         }
-        guard standing != .deleted else { return "the key was deleted, and stays so" }
+        guard standing != .deleted else { return Self.wasDeleted }
         return nil
     }
 }

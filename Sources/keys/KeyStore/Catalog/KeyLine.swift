@@ -28,6 +28,14 @@ package import Encodings
 /// | `certificates_issued` | 0…4294967295, or null: the phone's certificates of 30 days | null |
 /// | `listed` | entry of Google's list for which the key is revoked, or null | null |
 /// | `context` | base64 of 1…256 bytes, or null | null |
+///
+/// An erased key has another line, with these members alone:
+///
+/// | member | value | at import |
+/// |---|---|---|
+/// | `erased` | base64 of 32 bytes: the key's mark | asked for |
+/// | `erased_under` | base64 of 32 bytes: the secret of the mark | asked for |
+/// | `deleted_at` | RFC 3339 in UTC | asked for |
 package enum KeyLine {
     /// Why a line can't be read.
     package struct Problem: Error {
@@ -56,6 +64,18 @@ package enum KeyLine {
         _ layout: JSONWriter.Layout = .compact
     ) -> JSONWriter {
         var json = JSONWriter(layout)
+        if case .erased(let second, let secret) = record.status {
+            json.object { json in
+                json.member("erased", record.keyID.base64)
+                // People need no secret, and an import no word.
+                switch layout {
+                case .compact, .spaced: json.member("erased_under", Base64.text(secret.bytes))
+                case .indented: json.member("status", "deleted")
+                }
+                json.member("deleted_at", UnixTime(seconds: second).iso8601)
+            }
+            return json
+        }
         json.object { json in
             json.member("key_id", record.keyID.base64)
             json.member("platform", record.platform.rawValue)
@@ -148,7 +168,7 @@ extension KeyRecord {
             json.member("status", "revoked")
             json.member("revoked_at", UnixTime(seconds: second).iso8601)
         // Only `keys show` and `explain` write it: no export has it.
-        case .deleted(let second):
+        case .deleted(let second), .erased(let second, _):
             json.member("status", "deleted")
             json.member("deleted_at", UnixTime(seconds: second).iso8601)
         }

@@ -32,6 +32,11 @@ struct KeyLineDraft {
         case certificatesIssued = "certificates_issued"
         case listed
         case context
+        case erased
+        case erasedUnder = "erased_under"
+        case deletedAt = "deleted_at"
+
+        static let ofErasedKey: [Member] = [.erased, .erasedUnder, .deletedAt]
     }
 
     private enum Status: String, CaseIterable { case active, revoked }
@@ -56,6 +61,9 @@ struct KeyLineDraft {
     private var certificatesIssued: UInt32?
     private var listed: String?
     private var context: [UInt8]?
+    private var mark: KeyID?
+    private var secret: ErasureSecret?
+    private var deletedAt: Int64?
     /// A bit for each member that was read.
     private var taken: UInt32 = 0
 
@@ -105,6 +113,20 @@ struct KeyLineDraft {
             guard context?.count ?? 1 <= KeyRecord.contextBytesMax else {
                 throw Problem("context: use at most \(KeyRecord.contextBytesMax) bytes")
             }
+        case .erased, .erasedUnder, .deletedAt:
+            try take(Member.allCases[place], ofErasedKey: value)
+        }
+    }
+
+    private mutating func take(
+        _ member: Member,
+        ofErasedKey value: JSONReader.Scalar
+    ) throws(Problem) {
+        switch member {
+        case .erased: mark = KeyID(bytes: try Self.bytes32(value, "erased"))
+        case .erasedUnder: secret = ErasureSecret(bytes: try Self.bytes32(value, "erased_under"))
+        case .deletedAt: deletedAt = try Self.second(value, "deleted_at")
+        default: preconditionFailure("KeyLineDraft: \(member.rawValue) is of no erased key")
         }
     }
 
@@ -130,6 +152,10 @@ struct KeyLineDraft {
 
     /// The key, when no member is missing.
     func record() throws(Problem) -> KeyRecord {
+        let isOfErasedKey = Member.ofErasedKey.contains { member in
+            Member.allCases.firstIndex(of: member).map { taken >> UInt32($0) & 1 == 1 } ?? false
+        }
+        if isOfErasedKey { return try erased() }
         guard let keyID else { throw Problem("key_id is missing") }
         guard let appID else { throw Problem("app_id is missing") }
         guard let environment else { throw Problem("environment is missing") }
@@ -173,6 +199,17 @@ struct KeyLineDraft {
             status: isRevoked == true ? .revoked(at: revokedAt ?? 0) : .active,
             source: source ?? .imported
         )
+    }
+
+    /// What is left of an erased key.
+    private func erased() throws(Problem) -> KeyRecord {
+        guard let mark else { throw Problem("erased is missing") }
+        guard let secret else { throw Problem("erased_under is missing") }
+        guard let deletedAt else { throw Problem("deleted_at is missing") }
+        guard taken.nonzeroBitCount == Member.ofErasedKey.count else {
+            throw Problem("erased is given with members of a key that is not erased")
+        }
+        return KeyRecord.erased(mark, under: secret, at: deletedAt)
     }
 
     // MARK: Values
@@ -249,6 +286,16 @@ struct KeyLineDraft {
         case .number, .boolean: break
         }
         throw Problem("\(name): use base64 or null")
+    }
+
+    private static func bytes32(
+        _ value: JSONReader.Scalar,
+        _ name: String
+    ) throws(Problem) -> [UInt8] {
+        guard case .string(let text) = value, let bytes = Base64.decode(text.span),
+            bytes.count == 32
+        else { throw Problem("\(name): use base64 of 32 bytes") }
+        return bytes
     }
 
     private static func metric(
