@@ -182,6 +182,11 @@ extension Scenarios {
             let folder = try TemporaryFolder.make()
             defer { TemporaryFolder.remove(folder) }
             let one = try TestCertificate("one", names: "DNS:one.test", in: folder)
+            // A key that all users may read is refused before it is loaded.
+            try FileManager.default.setAttributes(
+                [.posixPermissions: 0o600],
+                ofItemAtPath: one.certificate
+            )
             func problem(_ certificate: String, _ key: String) throws -> String {
                 let file = folder + "/portcullis.yaml"
                 let text = TestGateway.text(

@@ -58,7 +58,7 @@ package struct FirstConfiguration {
     package static func word(for keyPath: String) -> String {
         let words = [
             ("apps[0].id", "--app"), ("apps[0].test_root", "--test-root"),
-            ("listen[0]", "--listen"), ("admin[1]", "--metrics"), ("[0].match.path", "--path"),
+            ("listen[0]", "--listen"), ("admin[1]", "--metrics"), ("first.match.path", "--path"),
             ("origins.", "<origin>"),
         ]
         return words.first { keyPath.hasPrefix($0.0) }?.1 ?? keyPath
