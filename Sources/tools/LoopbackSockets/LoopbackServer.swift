@@ -112,7 +112,7 @@ package struct ServedRequest: Sendable {
 
     /// The value of a field's first line.
     package subscript(name: String) -> String? {
-        fields.first { $0.name.lowercased() == name.lowercased() }?.value
+        LoopbackFields.first(name, of: fields)
     }
 }
 
@@ -136,7 +136,7 @@ package struct ServedAnswer: Sendable {
 
     /// The value of a field's first line.
     package subscript(name: String) -> String? {
-        fields.first { $0.name.lowercased() == name.lowercased() }?.value
+        LoopbackFields.first(name, of: fields)
     }
 
     /// Fields that belong to a connection, or are written from the content.

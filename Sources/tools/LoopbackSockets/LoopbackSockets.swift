@@ -15,3 +15,12 @@ package struct ToolError: Error, CustomStringConvertible {
 
     package var description: String { text }
 }
+
+/// Fields of a message, in their order.
+enum LoopbackFields {
+    /// The value of the first field of this name, whatever its case (RFC 9110 §5.1).
+    static func first(_ name: String, of fields: [(name: String, value: String)]) -> String? {
+        let name = name.lowercased()
+        return fields.first { $0.name.lowercased() == name }?.value
+    }
+}

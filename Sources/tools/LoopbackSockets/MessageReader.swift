@@ -10,7 +10,7 @@ package final class MessageReader {
 
         /// The value of a field's first line.
         package subscript(name: String) -> String? {
-            fields.first { $0.name.lowercased() == name.lowercased() }?.value
+            LoopbackFields.first(name, of: fields)
         }
 
         fileprivate init(_ bytes: [UInt8], _ section: FieldSection, _ framing: BodyFraming) {
