@@ -397,7 +397,7 @@ let package = Package(
         .support("FuzzTargets", uses: device + fuzzed),
         .scenarios("FuzzTests", uses: ["FuzzTargets"]),
         .scenarios("TidyTests", uses: []),
-        .scenarios("TextTests", uses: ["LoopbackKit", "Verification", "HTTPWire", "Services"]),
+        .scenarios("TextTests", uses: policy + ["LoopbackKit", "Services", "Verification"]),
         .tests("Encodings"),
         .tests("Telemetry", uses: ["TestSupport"]),
         .tests(
