@@ -133,7 +133,7 @@ extension Scenarios {
             #expect(
                 loose.stores.contains { $0.hasPrefix("warning") && $0.contains("commit is off") }
             )
-            _ = try fleet.database.query("ALTER TABLE schema_steps RENAME TO other")
+            _ = try fleet.database.query("ALTER TABLE state RENAME TO other")
             let bare = try doctor()
             expectEqual(bare.status, 1)
             #expect(bare.stores.contains { $0.hasPrefix("error") && $0.contains("migrate") })
@@ -166,7 +166,7 @@ extension Scenarios {
             #expect(standby.about.contains { $0.contains("takes no writes") }, "\(standby)")
             _ = try fleet.database.query("BEGIN READ WRITE; \(alter) = off; COMMIT")
 
-            _ = try fleet.database.query("ALTER TABLE schema_steps RENAME TO other")
+            _ = try fleet.database.query("ALTER TABLE state RENAME TO other")
             let bare = try check()
             expectEqual(bare.status, 1)
             #expect(bare.about.contains { $0.contains("migrate") }, "\(bare)")

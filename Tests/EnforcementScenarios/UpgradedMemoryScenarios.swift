@@ -90,7 +90,7 @@ extension Scenarios {
             return outcome.printed
         }
 
-        /// A certificate that is its own authority, and what that says of it.
+        /// A certificate that is its own authority.
         private func makeCertificate(in folder: Scenario) throws -> String {
             let (chain, key) = (folder.path("own.pem"), folder.path("own.key"))
             _ = try openssl([
@@ -98,16 +98,8 @@ extension Scenarios {
                 "-days", "20", "-subj", "/CN=own", "-addext", "subjectAltName=IP:127.0.0.1",
                 "-keyout", key, "-out", chain,
             ])
-            let serial = try openssl(["x509", "-in", chain, "-noout", "-serial"])
-                .dropFirst("serial=".count).trimmingCharacters(in: .newlines)
-            try folder.write("index", "V\t491231000000Z\t\t\(serial)\tunknown\t/CN=own\n")
-            _ = try openssl([
-                "ocsp", "-noverify", "-index", folder.path("index"), "-ndays", "3", "-CA", chain,
-                "-issuer", chain, "-cert", chain, "-rsigner", chain, "-rkey", key, "-respout",
-                folder.path("own.der"),
-            ])
             let files = "certificate: \"\(chain)\", key: \"\(key)\""
-            return "{ \(files), ocsp: \"\(folder.path("own.der"))\" }"
+            return "{ \(files) }"
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))
@@ -132,22 +124,21 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))
-        func `clients resume their TLS sessions at the next process, which staples too`() throws {
+        func `clients resume their TLS sessions at the next process`() throws {
             let folder = try Scenario()
             defer { folder.end() }
             let tls = try makeCertificate(in: folder)
             let stand = try UpgradeStand(listeners: "  - { address: 127.0.0.1:0, tls: \(tls) }")
             defer { stand.end() }
             let address = "127.0.0.1:\(stand.gateway.clientPort)"
-            func connect(_ more: String...) throws -> String {
-                try openssl(["s_client", "-connect", address, "-tls1_2"] + more)
+            func connect(_ option: String, _ file: String) throws -> String {
+                try openssl(["s_client", "-connect", address, "-tls1_2", option, file])
             }
             let session = folder.path("session.pem")
             #expect(try connect("-sess_out", session).contains("New, TLSv1"))
             for _ in 0..<2 {
                 try stand.upgrade()
                 #expect(try connect("-sess_in", session).contains("Reused, TLSv1"))
-                #expect(try connect("-status").contains("Cert Status: good"))
             }
         }
     }

@@ -18,7 +18,7 @@ extension DatabaseServer {
     /// Tables of their own in the database: what each lab needs.
     func makeStore() throws -> PostgreSQLSettings {
         let settings = try makeSchema()
-        _ = try DatabaseMigration.run(settings)
+        _ = try DatabaseTables.make(settings)
         return settings
     }
 

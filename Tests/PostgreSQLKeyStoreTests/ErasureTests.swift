@@ -29,7 +29,7 @@ import Testing
     /// The tables with a row that has an id or a public key of these, in any spelling.
     private func traces(of keys: [KeyRecord]) throws -> [String] {
         var found: [String] = []
-        for table in DatabaseSchema.tables + ["schema_steps"] {
+        for table in DatabaseSchema.tables {
             let rows = try ask("SELECT t::text FROM \(table) t").compactMap { $0.text(0) }
             let text = rows.joined(separator: "\n")
             for key in keys {
@@ -59,7 +59,7 @@ import Testing
         try expectEqual(archive.revoke(keys[0].keyID, note), .revoked)
         for key in keys.prefix(2) { try expectEqual(archive.delete(key.keyID, note), .deleted) }
         #expect(try !traces(of: Array(keys[0...1])).isEmpty)
-        try expectEqual(archive.eraseDeleted(), ErasureReport(count: 2))
+        try expectEqual(archive.eraseDeleted(), 2)
         try expectEqual(traces(of: Array(keys[0...1])), [])
         #expect(try !traces(of: [keys[2]]).isEmpty)
         let left = try ask("SELECT 1 FROM keys WHERE counter <> 0 AND erased_under IS NOT NULL")
@@ -72,60 +72,6 @@ import Testing
         let next = try PostgreSQLKeyJournal(settings, clock: { 0 })
         let late = try next.commit(JournalBatch(enrolments: [keys[1]])).enrolments
         expectEqual(late.first??.key.standing, .deleted)
-    }
-
-    @Test func `tables of version 6 are taken over, and their deleted keys are erased`() throws {
-        let keys = (1...3).map { KeyRecord.sample($0) }
-        try enrol(keys).close()
-        try expectEqual(archive.delete(keys[0].keyID, ChangeNote(now: 9)), .deleted)
-        // Version 6 had neither the columns nor the index.
-        _ = try link.ask(
-            [
-                "DROP INDEX keys_to_erase", "ALTER TABLE keys DROP COLUMN erased_under",
-                "ALTER TABLE gateways DROP COLUMN tables", "DELETE FROM secrets",
-                "DELETE FROM schema_steps WHERE version = 7",
-            ].map { DatabaseStatement($0) }
-        )
-        try expectEqual(DatabaseMigration.run(settings).made, [7])
-        try expectEqual(ask("SELECT 1 FROM secrets WHERE name = 'erasure'").count, 1)
-        let now = try PostgreSQLKeyArchive(settings)
-        try expectEqual(now.record(keys[0].keyID)?.status, .deleted(at: 9))
-        try expectEqual(now.eraseDeleted(), ErasureReport(count: 1))
-        try expectEqual(traces(of: [keys[0]]), [])
-        try expectEqual(now.record(keys[1].keyID), keys[1])
-    }
-
-    @Test func `nothing is erased while a gateway of an earlier version runs`() throws {
-        func reader() throws -> Int64 {
-            try ask("SELECT max(oldest_reader) FROM schema_steps")[0].present(0)
-        }
-        let key = KeyRecord.sample(1)
-        try enrol([key]).close()
-        try ask(
-            """
-            INSERT INTO gateways (instance, name, program, address, started_at, seen_at,
-                order_version, pending, rules_digest, standing, clients)
-            VALUES (1, 'old-1', '0.0.9', '', 0, \(FleetDatabase.now) + 60, 0, 0, '', 'ready', 0)
-            """
-        )
-        try expectEqual(archive.delete(key.keyID, ChangeNote(now: 9)), .deleted)
-        let report = try archive.eraseDeleted()
-        expectEqual(report.count, 0)
-        expectEqual(report.postponed, "the gateway old-1 is of an earlier version")
-        try expectEqual(archive.record(key.keyID)?.status, .deleted(at: 9))
-        try expectEqual(reader(), 1)
-        try ask("UPDATE gateways SET standing = '\(FleetMember.ended)'")
-        try expectEqual(archive.eraseDeleted(), ErasureReport(count: 1))
-        // An earlier program would enrol the key again.
-        try expectEqual(reader(), 7)
-        // A gateway of this version is in nobody's way.
-        let fleet = FleetDatabase(settings)
-        let member = FleetMember(instance: 2, name: "new-1", program: "0.1.0", startedAt: 0)
-        _ = try fleet.poll(member, after: 0)
-        fleet.close()
-        try enrol([.sample(2)]).close()
-        try expectEqual(archive.delete(KeyRecord.sample(2).keyID, ChangeNote(now: 9)), .deleted)
-        try expectEqual(archive.eraseDeleted(), ErasureReport(count: 1))
     }
 
     @Test func `an enrolment that waits for the erasure of its key is refused`() throws {

@@ -17,46 +17,44 @@ import Testing
         expectEqual(refusal?.detail.contains("run portcullis store migrate"), true)
         // No outage: a start does not wait for it.
         #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings, canWait: true) }
-        try expectEqual(DatabaseMigration.run(settings).made, [1, 2, 3, 4, 5, 6, 7])
-        try expectEqual(DatabaseMigration.run(settings).made, [])
+        #expect(try DatabaseTables.make(settings))
+        #expect(try !DatabaseTables.make(settings))
         _ = try PostgreSQLKeyJournal(settings)
     }
 
-    @Test func `migrations side by side make each step once, and all of them succeed`() throws {
+    @Test func `of programs side by side one makes the tables, and all of them succeed`() throws {
         let server = try DatabaseServer.shared.get()
         for _ in 0..<5 {
             let settings = try server.makeSchema()
-            let boxes = (0..<6).map { _ in Box<[Int64]>() }
+            let boxes = (0..<6).map { _ in Box<Bool>() }
             DispatchQueue.concurrentPerform(iterations: boxes.count) { place in
                 do {
-                    boxes[place].set(try DatabaseMigration.run(settings).made)
+                    boxes[place].set(try DatabaseTables.make(settings))
                 } catch {
                     Issue.record("\(error)")
                 }
             }
             expectEqual(boxes.compactMap(\.value).count, boxes.count)
-            expectEqual(boxes.compactMap(\.value).flatMap(\.self).sorted(), [1, 2, 3, 4, 5, 6, 7])
+            expectEqual(boxes.count { $0.value == true }, 1)
         }
     }
 
-    @Test func `tables that only newer programs can use are refused`() throws {
+    @Test(arguments: [DatabaseSchema.version + 1, -1])
+    func `tables of another version are refused`(version: Int64) throws {
         let settings = try DatabaseServer.shared.get().makeStore()
-        let link = DatabaseLink(settings)
-        func note(_ version: Int64, _ reader: Int64) throws {
-            _ = try link.ask([
-                DatabaseStatement(
-                    "INSERT INTO schema_steps VALUES ($1, $2, 0)",
-                    [.number(version), .number(reader)]
-                )
-            ])
+        let change = DatabaseStatement("UPDATE state SET version = $1", [.number(version)])
+        _ = try DatabaseLink(settings).ask([change])
+        for use in [
+            { _ = try PostgreSQLKeyJournal(settings) }, { _ = try DatabaseTables.make(settings) },
+        ] as [() throws -> Void] {
+            let refusal = #expect(throws: JournalError.self) { try use() }
+            expectEqual(
+                refusal?.detail,
+                "the tables are of version \(version), and this program uses version 1"
+            )
+            expectEqual(refusal?.next, "use the portcullis that made them, or a later one")
         }
-        try note(DatabaseSchema.version + 1, 1)
-        _ = try PostgreSQLKeyJournal(settings)
-        #expect(try DatabaseMigration.run(settings).isNewer)
-        try note(DatabaseSchema.version + 2, DatabaseSchema.version + 1)
-        #expect(throws: JournalError.self) { try DatabaseMigration.run(settings) }
-        let refusal = #expect(throws: JournalError.self) { try PostgreSQLKeyJournal(settings) }
-        expectEqual(refusal?.detail.contains("install a newer portcullis"), true)
+        #expect(throws: StoreProblem.self) { try PostgreSQLKeyArchive(settings) }
     }
 
     @Test func `nobody who listens is told by the time, and without a password`() throws {

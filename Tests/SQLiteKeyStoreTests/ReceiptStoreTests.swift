@@ -29,36 +29,6 @@ import Testing
         return found.sorted { $0.row < $1.row }
     }
 
-    @Test func `a store of version 3 is taken over in place, with all receipts due at once`() throws
-    {
-        var journal = try open()
-        let keys = [Self.key(1), Self.key(2, receipt: nil), Self.key(3)]
-        let rows = try journal.commit(JournalBatch(enrolments: keys)).enrolments.compactMap(\.?.key)
-        journal.close()
-        // Version 3 had neither the table nor its index.
-        let old = try DatabaseQueue(path: folder.database)
-        try old.write { db in
-            try db.execute(
-                sql: """
-                    DROP TABLE renewals;
-                    DELETE FROM grdb_migrations WHERE identifier = '4 renewals';
-                    PRAGMA user_version = 3;
-                    """
-            )
-        }
-        try old.close()
-        journal = try open()
-        try expectEqual(due(journal, at: 0).map(\.row), [rows[0].row, rows[2].row])
-        let kept = try #require(try journal.receiptStore()?.receipt(ofRow: rows[0].row))
-        expectEqual(kept.receipt, [1, 2, 3])
-        expectEqual(kept.state, ReceiptState())
-        expectEqual(kept.keyID, keys[0].keyID)
-        #expect(try journal.receiptStore()?.receipt(ofRow: rows[1].row) == nil)
-        journal.close()
-        let stored = try KeyAdministration(path: folder.database).record(keys[0].keyID)
-        expectEqual(stored, keys[0])
-    }
-
     @Test func `what is asked once the store is closed is refused, and reads nothing that is gone`()
         throws
     {

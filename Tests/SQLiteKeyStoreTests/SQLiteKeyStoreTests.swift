@@ -85,37 +85,6 @@ import Testing
         try contract.run(in: Lab(foldedAt: 1))
     }
 
-    @Test func `a store of version 6 is taken over in place, with Apple's keys`() throws {
-        let folder = try TemporaryFolder()
-        let key = KeyRecord.sample(1)
-        let journal = try SQLiteKeyJournal(path: folder.database)
-        _ = try journal.load(apps: AppNumbers()) { _ in }
-        _ = try journal.commit(JournalBatch(enrolments: [key]))
-        journal.close()
-        // Version 6 had neither the column nor the table.
-        let old = try DatabaseQueue(path: folder.database)
-        try old.write { db in
-            try db.execute(
-                sql: """
-                    ALTER TABLE keys DROP COLUMN platform;
-                    DROP TABLE chains;
-                    DELETE FROM grdb_migrations WHERE identifier = '7 platforms';
-                    PRAGMA user_version = 6;
-                    """
-            )
-        }
-        try old.close()
-        let now = try SQLiteKeyJournal(path: folder.database)
-        var rows: [KeyRow] = []
-        _ = try now.load(apps: AppNumbers()) { rows += $0 }
-        expectEqual(rows.map(\.platform), [.apple])
-        _ = try now.commit(JournalBatch(enrolments: [.phone(2)]))
-        now.close()
-        let keys = try KeyAdministration(path: folder.database)
-        try expectEqual(keys.record(key.keyID), key)
-        try expectEqual(keys.record(KeyRecord.phone(2).keyID), .phone(2))
-    }
-
     @Test func `commits are synchronised in full`() throws {
         let folder = try TemporaryFolder()
         let database = try KeyDatabase(path: folder.database, creates: true)
@@ -124,7 +93,7 @@ import Testing
                 try String.fetchOne(db, sql: "PRAGMA \($0)")
             }
         }
-        expectEqual(values, ["2", "wal", "1346587731", "9"])
+        expectEqual(values, ["2", "wal", "1346587731", "1"])
     }
 
     /// A use of a key.

@@ -170,40 +170,11 @@ import Testing
         expectEqual(reason(folder.database), nil)
     }
 
-    @Test func `a store of the first version, and one that a command has made, start as ever`()
-        throws
-    {
+    @Test func `a store that a command has made starts as ever`() throws {
         let keys = try KeyAdministration(path: folder.database, creates: true)
         let lines = try folder.write(KeyLine.text(key), to: "import.jsonl")
         try expectEqual(keys.importLines(from: lines).inserted, 1)
         try keys.close()
-        expectEqual(reason(folder.database), nil)
-        // The first version had neither the columns and the table nor the file.
-        let old = try DatabaseQueue(path: folder.database)
-        try old.write { db in
-            try db.execute(
-                sql: """
-                    DROP INDEX keys_to_erase;
-                    DROP INDEX keys_erased;
-                    ALTER TABLE keys DROP COLUMN erased_under;
-                    ALTER TABLE state DROP COLUMN store;
-                    ALTER TABLE state DROP COLUMN generation;
-                    ALTER TABLE state DROP COLUMN anchored_after;
-                    ALTER TABLE keys DROP COLUMN context;
-                    ALTER TABLE keys DROP COLUMN deleted_at;
-                    ALTER TABLE keys DROP COLUMN platform;
-                    DROP TABLE key_changes;
-                    DROP TABLE chains;
-                    DROP TABLE spent_tokens;
-                    DROP TABLE secrets;
-                    DROP TABLE renewals;
-                    DELETE FROM grdb_migrations WHERE identifier <> '1 keys';
-                    PRAGMA user_version = 1;
-                    """
-            )
-        }
-        try old.close()
-        try FileManager.default.removeItem(atPath: file)
         expectEqual(reason(folder.database), nil)
         #expect(try number(folder.database) > 0)
     }

@@ -367,7 +367,7 @@ import Tokens
         #expect(texts(.store, folder.database).contains { $0.contains("there is no such file") })
     }
 
-    @Test func `to read a store of an earlier version leaves its tables as they are`() throws {
+    @Test func `a store of another version is not read, and its tables stay as they are`() throws {
         try table().close()
         let old = try DatabaseQueue(path: folder.database)
         try old.write { try $0.execute(sql: "PRAGMA user_version = 4") }
@@ -378,8 +378,8 @@ import Tokens
         } catch {
             problem = error
         }
-        expectEqual(problem?.reason, .outdated)
-        expectEqual(problem?.hint.contains("start the gateway once"), true)
+        expectEqual(problem?.reason, .otherVersion)
+        expectEqual(problem?.hint.contains("use the portcullis that wrote it"), true)
         let after = try DatabaseQueue(path: folder.database)
         try expectEqual(after.read { try Int.fetchOne($0, sql: "PRAGMA user_version") }, 4)
     }

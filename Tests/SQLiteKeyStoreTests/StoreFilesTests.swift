@@ -114,13 +114,20 @@ extension KeyID {
         try expectEqual(Data(contentsOf: URL(fileURLWithPath: folder.database)), before)
     }
 
-    @Test func `a database of a newer version is refused`() throws {
+    /// 0 is that of a database without tables; this one has some.
+    @Test(arguments: [99, 0, -1])
+    func `a database of another version is refused`(version: Int) throws {
         let database = try KeyDatabase(path: folder.database, creates: true)
-        try database.queue.write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        try database.queue.write { try $0.execute(sql: "PRAGMA user_version = \(version)") }
         try database.queue.close()
-        let refused = try problem { _ = try SQLiteKeyJournal(path: folder.database) }
-        expectEqual(refused.reason, .newer)
-        #expect(refused.detail.contains("99"))
+        for use in [
+            { _ = try SQLiteKeyJournal(path: folder.database) },
+            { _ = try KeyDatabase(reading: folder.database) },
+        ] as [() throws -> Void] {
+            let refused = try problem(use)
+            expectEqual(refused.reason, .otherVersion)
+            #expect(refused.detail.contains("of version \(version); this program uses 1"))
+        }
     }
 
     @Test func `a command without a database says so, and makes none`() throws {

@@ -23,10 +23,10 @@ package enum ErasureContract {
         // One is alive there, one was erased there too.
         _ = try target.store(Array(keys[0...1]))
         try expectEqual(target.delete(keys[1].keyID, note), .deleted)
-        try expectEqual(target.eraseDeleted().count, 1)
+        try expectEqual(target.eraseDeleted(), 1)
         try expectEqual(source.revoke(keys[0].keyID, note), .revoked)
         for key in keys.prefix(3) { try expectEqual(source.delete(key.keyID, note), .deleted) }
-        try expectEqual(source.eraseDeleted(), ErasureReport(count: 3))
+        try expectEqual(source.eraseDeleted(), 3)
         let first = try source.copy(to: .store(target), note)
         expectEqual([first.inserted, first.deleted, first.differingCount], [1, 3, 0])
         for key in keys.prefix(3) { try checkErased(key, in: target) }

@@ -18,7 +18,7 @@ import Verification
     private static let start = "<!-- vectors, written by SpecificationTests -->\n"
     private static let end = "\n<!-- end of vectors -->\n"
     private static let linesMax = 900
-    private static let columnsMax = 100
+    private static let columnsMax = 160
 
     private let text: String
 

@@ -48,7 +48,6 @@ struct TLSDraft {
         let keyPath: String
         let certificate: Located<String>?
         let key: Located<String>?
-        let staple: Located<String>?
         let names: [Located<String>]
         let namesPlace: Problem.Place
 
@@ -59,7 +58,6 @@ struct TLSDraft {
             reader.require("key", use: "key: a PEM file")
             certificate = reader.filePath("certificate", use: "a PEM file's path")
             key = reader.filePath("key", use: "a PEM file's path")
-            staple = reader.filePath("ocsp", use: "the path of an OCSP response in DER")
             let use = "host names, as api.example.com or *.example.com"
             names = takesNames ? reader.list("names", of: use, TLSDraft.name) ?? [] : []
         }
@@ -72,7 +70,7 @@ struct TLSDraft {
     private let clientPath: String
 
     init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
-        let keys = ["certificate", "key", "ocsp", "certificates", "minimum", "client"]
+        let keys = ["certificate", "key", "certificates", "minimum", "client"]
         guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
         minimum = reader.word("minimum")
         clientPath = reader.path("client")
@@ -85,14 +83,14 @@ struct TLSDraft {
             certificates = [Certificate(reader, takesNames: false)]
             return
         }
-        for key in ["certificate", "key", "ocsp"] where reader.has(key) {
+        for key in ["certificate", "key"] where reader.has(key) {
             let found = "it beside certificates"
             let use = "it in the list of certificates"
             reader.error(key, found: found, use: use)
         }
         let nodes = reader.list("certificates", of: "- { certificate: …, key: … }") ?? []
         certificates = nodes.compactMap { node, keyPath in
-            MappingReader(node, keyPath, keys: ["certificate", "key", "ocsp", "names"], log: log)
+            MappingReader(node, keyPath, keys: ["certificate", "key", "names"], log: log)
                 .map { Certificate($0, takesNames: true) }
         }
     }
@@ -106,7 +104,7 @@ struct TLSDraft {
 
     /// The places of the files, by key path.
     var places: [(String, Problem.Place)] {
-        (certificates.flatMap { [$0.certificate, $0.key, $0.staple] } + [authorities]).compactMap(
+        (certificates.flatMap { [$0.certificate, $0.key] } + [authorities]).compactMap(
             \.self
         )
         .map { ($0.keyPath, $0.place) }
@@ -132,11 +130,9 @@ struct TLSDraft {
             let keyFile = files.path(of: key)
             _ = files.require(certificate)
             if let mode = files.require(key) { log.check(key: key, at: keyFile, mode) }
-            if let staple = draft.staple { _ = files.require(staple, "file with an OCSP response") }
             return ListenSettings.TLS.Certificate(
                 certificateFile: files.path(of: certificate),
                 keyFile: keyFile,
-                stapleFile: draft.staple.map { files.path(of: $0) },
                 names: draft.names.map(\.value),
                 keyPath: draft.keyPath
             )
@@ -161,7 +157,7 @@ struct TLSDraft {
 
 extension NamedFiles {
     /// The mode of a file; `nil`, with a problem, when it can't be read.
-    func require(_ file: Located<String>, _ kind: String = "PEM file") -> FileMode? {
+    func require(_ file: Located<String>) -> FileMode? {
         let path = path(of: file)
         do throws(FileFault) {
             return FileMode(try disk.permissions(of: path))
@@ -169,7 +165,7 @@ extension NamedFiles {
             log.error(
                 file,
                 found: "\(error.found) (\(path))",
-                use: "a readable \(kind); relative paths count from the configuration's folder"
+                use: "a readable PEM file; relative paths count from the configuration's folder"
             )
             return nil
         }
@@ -229,8 +225,6 @@ extension ListenSettings {
             package let certificateFile: String
             /// PEM: the private key, without a passphrase.
             package let keyFile: String
-            /// DER: the authority's OCSP response; `nil` for no stapling.
-            package let stapleFile: String?
             /// Names for which it is shown, in lower case; empty for those in the certificate.
             package let names: [String]
             /// Its key path, such as `listen[0].tls.certificates[1]`.
@@ -259,8 +253,8 @@ extension ListenSettings {
         package let client: Client?
 
         package var files: [String] {
-            certificates.flatMap { [$0.certificateFile, $0.keyFile, $0.stapleFile] }
-                .compactMap(\.self) + [client?.authoritiesFile].compactMap(\.self)
+            certificates.flatMap { [$0.certificateFile, $0.keyFile] }
+                + [client?.authoritiesFile].compactMap(\.self)
         }
     }
 

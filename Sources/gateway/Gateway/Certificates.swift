@@ -46,11 +46,7 @@ final class Certificates: Sendable {
     var origins: [TLSContext?] { state.value.origins }
 
     /// The surroundings in which certificates are loaded while the gateway serves.
-    var surroundings: TLSSurroundings {
-        var tls = TLSSurroundings(tickets, plane.surroundings)
-        tls.keepStaples(of: state.value.listeners)
-        return tls
-    }
+    var surroundings: TLSSurroundings { TLSSurroundings(tickets, plane.surroundings) }
 
     /// Begins to check the files. `originsChanged` is called on the control queue with the places
     /// of origins that have new certificates.
@@ -143,9 +139,6 @@ final class Certificates: Sendable {
             if let found = LoadedCertificates.ending(certificate, now) {
                 plane.log.warning("\(certificate.file): \(found); next: look at what renews it")
             }
-            if let staple = LoadedCertificates.staple(of: certificate, now) {
-                plane.log.warning("\(certificate.file): found \(staple.found); use \(staple.use)")
-            }
         }
     }
 
@@ -161,9 +154,7 @@ final class Certificates: Sendable {
                         listener: place,
                         file: certificate.file,
                         names: certificate.names,
-                        expiresAtSeconds: certificate.expiry,
-                        staple: TLSFacts.Staple(certificate),
-                        stapleProblem: certificate.stapleProblem?.rawValue
+                        expiresAtSeconds: certificate.expiry
                     )
                 )
             }
@@ -176,18 +167,6 @@ extension TLSSurroundings {
     init(_ tickets: TicketKeys, _ surroundings: GatewayServer.Surroundings) {
         let wallClock = surroundings.wallClock
         self.init(tickets: tickets, wallSeconds: { wallClock() / 1_000 })
-    }
-}
-
-extension TLSFacts.Staple {
-    fileprivate init(_ certificate: TLSCertificate) {
-        if certificate.stapleFile == nil {
-            self = .notConfigured
-        } else if let staple = certificate.staple {
-            self = .until(seconds: staple.validUntil)
-        } else {
-            self = .none
-        }
     }
 }
 

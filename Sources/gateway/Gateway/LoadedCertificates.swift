@@ -58,7 +58,7 @@ struct LoadedCertificates: Sendable {
     ) -> TLSContext? {
         do throws(TLSContextError) {
             let context = try TLSContext(
-                showing: tls.certificates.map { ServerCertificate($0, surroundings.staples) },
+                showing: tls.certificates.map(ServerCertificate.init),
                 minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
                 protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11],
                 tickets: surroundings.tickets,
@@ -84,7 +84,7 @@ struct LoadedCertificates: Sendable {
         }
         for settings in tls.certificates {
             do throws(TLSContextError) {
-                _ = try TLSContext(showing: [ServerCertificate(settings, [:])])
+                _ = try TLSContext(showing: [ServerCertificate(settings)])
             } catch {
                 refuse(settings, error)
             }
@@ -110,8 +110,16 @@ struct LoadedCertificates: Sendable {
         if let found = Self.ending(loaded, now) {
             add(.warning, keyPath, "\(found) (\(loaded.file))", "a renewed one, then reload")
         }
-        if let staple = Self.staple(of: loaded, now) {
-            add(.warning, "\(settings.keyPath).\(staple.key)", staple.found, staple.use)
+        if loaded.demandsStaple {
+            add(
+                .warning,
+                keyPath,
+                """
+                a certificate that demands an OCSP response (\(loaded.file)), which is never sent, \
+                so that some clients refuse it
+                """,
+                "one without Must-Staple (RFC 7633)"
+            )
         }
         for name in settings.names where !loaded.covers(name) {
             add(
@@ -240,17 +248,11 @@ extension ClientTrust {
 }
 
 extension ServerCertificate {
-    /// - staples: responses that are kept while their files have no usable one.
-    fileprivate init(
-        _ settings: ListenSettings.TLS.Certificate,
-        _ staples: [String: StapledResponse]
-    ) {
+    fileprivate init(_ settings: ListenSettings.TLS.Certificate) {
         self.init(
             chain: settings.certificateFile,
             key: settings.keyFile,
-            names: settings.names,
-            ocsp: settings.stapleFile,
-            previousStaple: settings.stapleFile.flatMap { staples[$0] }
+            names: settings.names
         )
     }
 }
@@ -279,69 +281,10 @@ extension TLSContext {
     }
 }
 
-// Problems of OCSP responses. None of them is an error: a certificate without a response is better
-// than no certificate.
-extension LoadedCertificates {
-    /// A response that expires within a day causes a warning. Authorities sign the next one after
-    /// half of the time, mostly some days.
-    private static let stapleWarningSeconds: Int64 = 86_400
-
-    /// A problem of a certificate's stapled response.
-    struct StapleFinding: Equatable {
-        /// The key of the configuration, beside the certificate's.
-        let key: String
-        let found: String
-        let use: String
-    }
-
-    /// The current or imminent problem of a certificate's response; `nil` for none.
-    static func staple(of certificate: TLSCertificate, _ now: Int64) -> StapleFinding? {
-        guard let file = certificate.stapleFile else {
-            guard certificate.demandsStaple else { return nil }
-            return StapleFinding(
-                key: "certificate",
-                found: """
-                    a certificate that demands an OCSP response (\(certificate.file)), so that \
-                    some clients refuse it without one
-                    """,
-                use: "ocsp beside it: a file with the authority's response"
-            )
-        }
-        let until = certificate.staple.map(\.validUntil)
-        let rest = until.map { $0 > now ? "ends in \(text($0 - now))" : "has ended" }
-        if let problem = certificate.stapleProblem {
-            let kept = rest.map { "; the previous response, which \($0), is sent until its end" }
-            let found = "\(problem.found) (\(file))\(kept ?? "; none is sent")"
-            return StapleFinding(key: "ocsp", found: found, use: problem.use)
-        }
-        guard let until, let rest, until - now < stapleWarningSeconds else { return nil }
-        let isOver = until <= now ? ", so that none is sent" : ""
-        return StapleFinding(
-            key: "ocsp",
-            found: "a response that \(rest) (\(file))\(isOver)",
-            use: StapleProblem.expired.use
-        )
-    }
-}
-
 /// The surroundings in which certificates are loaded, and what outlives them.
 struct TLSSurroundings: Sendable {
     /// The keys of clients' tickets.
     var tickets = TicketKeys()
-    /// The currently stapled responses, by file.
-    var staples: [String: StapledResponse] = [:]
     /// Seconds of Unix time.
     var wallSeconds: @Sendable () -> Int64 = TLSContext.systemSeconds
-}
-
-extension TLSSurroundings {
-    /// Keeps the stapled responses of these contexts.
-    mutating func keepStaples(of contexts: [TLSContext?]) {
-        for certificate in contexts.compactMap(\.self).flatMap(\.certificates) {
-            guard let file = certificate.stapleFile, let staple = certificate.staple else {
-                continue
-            }
-            staples[file] = staple
-        }
-    }
 }

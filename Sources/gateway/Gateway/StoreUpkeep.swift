@@ -107,8 +107,7 @@ private final class KeyExpiry: Sendable {
 
     /// Scans the whole store, beside the gateway's own work.
     ///
-    /// It erases all deleted keys too: a command may have left that to a time when no gateway of an
-    /// earlier version runs.
+    /// It erases all deleted keys too: a command may have been killed before it did.
     ///
     /// - before: second of Unix time; keys that were enrolled and last used earlier are deleted.
     ///   `nil` for none.

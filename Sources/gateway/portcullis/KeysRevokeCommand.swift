@@ -117,12 +117,8 @@ struct KeysDeleteCommand: ParsableCommand {
         // What was deleted is erased, whatever became of the rest.
         let outcome = Result { try delete(in: archive, reason.note) }
         archive.awaitGateways()
-        let report = try archive.eraseDeleted()
-        if let why = report.postponed {
-            StandardError.write(
-                "note: the key ids stay in the store until the next `keys delete`: \(why)"
-            )
-        } else if report.count > 0 || !keys.isEmpty, let why = try archive.wipe() {
+        let erased = try archive.eraseDeleted()
+        if erased > 0 || !keys.isEmpty, let why = try archive.wipe() {
             StandardError.write(
                 "note: traces of the keys may be left in unused parts of the store's file: "
                     + "\(why); stop the gateway, and give the command again"

@@ -86,10 +86,10 @@ struct StoreCheckCommand: ParsableCommand {
 struct StoreMigrateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "migrate",
-        abstract: "Make the tables in PostgreSQL, or bring them to this version.",
+        abstract: "Make the tables in PostgreSQL.",
         discussion: """
-            Gateways of this version and of the one before may run meanwhile. It changes nothing \
-            where the tables are as they should be. A database file needs no such command.
+            As a role that may create tables, which the gateway's need not. It changes nothing \
+            where they are made already. A database file needs no such command.
             """
     )
 
@@ -102,23 +102,13 @@ struct StoreMigrateCommand: ParsableCommand {
             StandardError.write("\(file) names no store in PostgreSQL, so there is nothing to make")
             throw ExitCode(1)
         }
-        let outcome: DatabaseMigration.Outcome
+        let isMade: Bool
         do throws(JournalError) {
-            outcome = try DatabaseMigration.run(database)
+            isMade = try DatabaseTables.make(database)
         } catch {
             throw StoreProblem(error, database.address)
         }
-        let steps = outcome.made.map(String.init).joined(separator: ", ")
-        if !outcome.made.isEmpty {
-            StandardOutput.write("made: version \(steps)\n")
-        } else if outcome.isNewer {
-            StandardOutput.write(
-                "the tables are of version \(outcome.version), newer than this program's, "
-                    + "which can use them\n"
-            )
-        } else {
-            StandardOutput.write("up to date\n")
-        }
+        StandardOutput.write(isMade ? "made\n" : "up to date\n")
     }
 }
 

@@ -112,8 +112,8 @@ extension KeyRecord {
 }
 
 extension P256PublicKey {
-    /// The public key in the rows of erased keys, which an earlier version of the program reads
-    /// too: the generator of the curve (SEC 2, section 2.4.2).
+    /// The public key in the rows of erased keys, since each row has a point of the curve: its
+    /// generator (SEC 2, section 2.4.2).
     package static let ofErasedKeys: P256PublicKey = {
         let generator: [UInt8] = [
             0x6B, 0x17, 0xD1, 0xF2, 0xE1, 0x2C, 0x42, 0x47, 0xF8, 0xBC, 0xE6, 0xE5, 0x63, 0xA4,
@@ -169,18 +169,5 @@ struct ErasedRows {
     /// Whether a row is of a key that was erased after the row was read.
     func has(_ row: KeyRow) -> Bool {
         (lately[row.row] ?? before[row.row])?.isErasure(of: row.keyID) ?? false
-    }
-}
-
-/// The result of erasing the deleted keys of a store.
-package struct ErasureReport: Equatable, Sendable {
-    /// Keys that were erased.
-    package var count = 0
-    /// Why the deleted keys keep their ids until the next time; `nil` where they don't.
-    package var postponed: String?
-
-    package init(count: Int = 0, postponed: String? = nil) {
-        self.count = count
-        self.postponed = postponed
     }
 }

@@ -69,9 +69,9 @@ package struct DatabaseCheckup: Hashable, Sendable {
             tableFault = error.journalError
             return
         }
-        let state = try DatabaseMigration.state(connection)
+        let tables = try DatabaseTables.version(connection)
         do throws(JournalError) {
-            try state.check()
+            try DatabaseTables.check(tables)
         } catch {
             tableFault = error
             return
@@ -118,8 +118,6 @@ package struct DatabaseCheckup: Hashable, Sendable {
             AS t (name)
         CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
         WHERE NOT has_table_privilege(t.name, r.name)
-        UNION ALL SELECT 'UPDATE on schema_steps'
-            WHERE NOT has_table_privilege('schema_steps', 'UPDATE')
         ORDER BY 1 LIMIT 8
         """
 }

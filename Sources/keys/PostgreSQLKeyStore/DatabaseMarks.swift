@@ -90,18 +90,12 @@ enum DatabaseMarks {
                 "DELETE FROM keys WHERE id = ANY ($1) AND erased_under IS NOT NULL",
                 [.numbers(doubles.map { $0 })]
             ),
-        ] + marked + [seal]
+        ] + marked
     }
 
     /// The app of all erased keys.
     static let app = DatabaseStatement(
         "INSERT INTO apps (app_id) VALUES ('') ON CONFLICT (app_id) DO NOTHING"
-    )
-
-    /// Has earlier programs refuse the tables.
-    static let seal = DatabaseStatement(
-        "UPDATE schema_steps SET oldest_reader = $1 WHERE version >= $1 AND oldest_reader < $1",
-        [.number(DatabaseSchema.marksSince)]
     )
 
     static let publicKey = Array(P256PublicKey.ofErasedKeys.x963.dropFirst())
@@ -148,8 +142,8 @@ extension PostgreSQLKeyArchive {
         return try attempt { () throws(JournalError) in try DatabaseMarks.secrets(rows[0]) }
     }
 
-    package func eraseDeleted() throws(StoreProblem) -> ErasureReport {
-        var report = ErasureReport()
+    package func eraseDeleted() throws(StoreProblem) -> Int {
+        var count = 0
         while true {
             let rows = try ask(
                 """
@@ -158,31 +152,12 @@ extension PostgreSQLKeyArchive {
                 """,
                 [.number(Self.erasurePiece)]
             )
-            guard rows.count > 0 else { return report }
-            if report.count == 0, let why = try postponement() {
-                report.postponed = why
-                return report
-            }
+            guard rows.count > 0 else { return count }
             let (keys, doubles) = try erased(rows)
             // After another command that does the same, which locks the state too.
             _ = try ask([Self.nextRevision] + DatabaseMarks.erasure(of: keys, doubles: doubles))
-            report.count += keys.count
+            count += keys.count
         }
-    }
-
-    /// Why nothing is erased now: gateways of an earlier version would enrol an erased key. They
-    /// are known by their rows, and that of a silent one counts for a moment.
-    private func postponement() throws(StoreProblem) -> String? {
-        let rows = try ask(
-            """
-            SELECT name FROM gateways WHERE tables < $1 AND standing <> '\(FleetMember.ended)'
-                AND seen_at >= \(FleetDatabase.now) - \(FleetDatabase.silenceSeconds)
-            ORDER BY name LIMIT 1
-            """,
-            [.number(DatabaseSchema.marksSince)]
-        )
-        guard let row = rows.first else { return nil }
-        return "the gateway \(row.gatewayName(0) ?? "without a name") is of an earlier version"
     }
 
     /// The marks of keys. Where another store has erased a key too, one mark is enough.
@@ -224,7 +199,7 @@ extension PostgreSQLKeyArchive {
 
     /// Stores the marks of keys that were erased elsewhere; returns those that were there.
     func storeMarks(_ records: [KeyRecord]) throws(StoreProblem) -> Set<KeyID> {
-        var statements = [Self.nextRevision, DatabaseMarks.app, DatabaseMarks.seal]
+        var statements = [Self.nextRevision, DatabaseMarks.app]
         let first = statements.count
         var secrets = try secrets()
         for record in records {

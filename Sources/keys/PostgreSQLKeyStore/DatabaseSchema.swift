@@ -1,17 +1,14 @@
-/// The tables and their history. Steps are numbered and never changed.
+/// The tables of the database.
 ///
 /// Only the fill factor is specific to PostgreSQL; CockroachDB and YugabyteDB accept and ignore it.
 /// Numbers are `bigint`, identities are standard SQL, and there is no trigger, function, own
 /// sequence or advisory lock.
 enum DatabaseSchema {
-    /// The steps that have made the tables so far.
-    static let version = Int64(steps.count)
+    /// `state.version`. It changes with the tables, when another program can't use them.
+    static let version: Int64 = 1
 
-    /// The oldest version of the tables that this program can use. A newer one can be used if its
-    /// ``oldestReader`` says so.
-    static let steps: [[String]] = [
-        keys, platforms, fleet, guards, questions, limits, erasure,
-    ]
+    /// The statements that make the tables.
+    static let creation = keys + fleet + guards + questions + limits
 
     /// The tables that a gateway and the `keys` commands write to.
     static let tables = [
@@ -21,19 +18,12 @@ enum DatabaseSchema {
         "spent_challenges", "state",
     ]
 
-    /// The table of the steps that were made. `oldest_reader`: the lowest version whose program can
-    /// use the tables, so that old and new gateways run side by side over a migration.
-    static let begin = """
-        CREATE TABLE IF NOT EXISTS schema_steps (
-            version bigint PRIMARY KEY,
-            oldest_reader bigint NOT NULL,
-            made_at bigint NOT NULL
-        )
-        """
-
     // key_id: 32 bytes. public_key: X and Y, 64 bytes. counter_window: bit i is set when the
     // counter i + 1 below the highest was used. Times: seconds since 1970. revision: 0, or the
     // change by a command that gateways must read. environment: as in `KeyEnvironment.number`.
+    // platform: as in `DevicePlatform.number`. erased_under: the name of the secret under which
+    // `key_id` is the mark of an erased key, see ErasureSecret; NULL for other keys. chains: see
+    // ChainRecord; in their own table, since a use writes its key's whole row.
     //
     // A use changes no column of an index, and a page has room for some new rows beside the old
     // ones. So PostgreSQL writes only the row (heap-only tuples).
@@ -59,10 +49,24 @@ enum DatabaseSchema {
             revoked_at bigint,
             deleted_at bigint,
             revision bigint NOT NULL DEFAULT 0,
-            context bytea CHECK (length(context) BETWEEN 1 AND 256)
+            context bytea CHECK (length(context) BETWEEN 1 AND 256),
+            platform bigint NOT NULL DEFAULT 1 CHECK (platform BETWEEN 1 AND 2),
+            erased_under text
         ) WITH (fillfactor = 80)
         """,
         "CREATE INDEX keys_by_revision ON keys (revision) WHERE revision > 0",
+        """
+        CREATE INDEX keys_to_erase ON keys (id)
+            WHERE deleted_at IS NOT NULL AND erased_under IS NULL
+        """,
+        """
+        CREATE TABLE chains (
+            key bigint PRIMARY KEY REFERENCES keys (id),
+            serials text NOT NULL,
+            certificates_issued bigint CHECK (certificates_issued BETWEEN 0 AND 4294967295),
+            listed text
+        )
+        """,
         """
         CREATE TABLE receipts (
             key bigint PRIMARY KEY REFERENCES keys (id),
@@ -144,25 +148,11 @@ enum DatabaseSchema {
         """
         CREATE TABLE state (
             id bigint PRIMARY KEY CHECK (id = 1),
-            revision bigint NOT NULL
+            revision bigint NOT NULL,
+            version bigint NOT NULL
         )
         """,
-        "INSERT INTO state VALUES (1, 0)",
-    ]
-
-    // platform: as in `DevicePlatform.number`; without a CHECK, for which PostgreSQL would read the
-    // whole table while gateways wait. chains: see ChainRecord; in their own table, since a use
-    // writes its key's whole row.
-    private static let platforms = [
-        "ALTER TABLE keys ADD COLUMN platform bigint NOT NULL DEFAULT 1",
-        """
-        CREATE TABLE chains (
-            key bigint PRIMARY KEY REFERENCES keys (id),
-            serials text NOT NULL,
-            certificates_issued bigint CHECK (certificates_issued BETWEEN 0 AND 4294967295),
-            listed text
-        )
-        """,
+        "INSERT INTO state VALUES (1, 0, \(version))",
     ]
 
     // rollout_state: the orders in force, as JSON, with their version. rollout_changes: who has
@@ -262,22 +252,6 @@ enum DatabaseSchema {
         )
         """,
     ]
-
-    // erased_under: the name of the secret under which `key_id` is the mark of an erased key, see
-    // ErasureSecret; NULL for other keys. tables: the version of the tables that a gateway knows;
-    // an earlier one does not write it. Nothing is erased while such a gateway runs.
-    private static let erasure = [
-        "ALTER TABLE keys ADD COLUMN erased_under text",
-        """
-        CREATE INDEX keys_to_erase ON keys (id)
-            WHERE deleted_at IS NOT NULL AND erased_under IS NULL
-        """,
-        "ALTER TABLE gateways ADD COLUMN tables bigint NOT NULL DEFAULT 6",
-    ]
-
-    /// The first version whose program knows marks. From the first mark on, no earlier program may
-    /// use the tables: it would enrol an erased key.
-    static let marksSince: Int64 = 7
 
     // What all gateways have taken of a limit: when its bucket is full, in microseconds since 1970
     // by the clock of the database. subject: a hash of an address or of an attesting key, under a

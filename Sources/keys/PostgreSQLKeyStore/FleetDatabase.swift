@@ -53,9 +53,8 @@ package final class FleetDatabase: Sendable {
             DatabaseStatement(
                 """
                 INSERT INTO gateways (instance, name, program, address, started_at, seen_at,
-                    order_version, pending, rules_digest, standing, clients, tables)
-                VALUES ($1, $2, $3, $4, $5, \(Self.now), $6, $7, $8, $9, $10,
-                    \(DatabaseSchema.version))
+                    order_version, pending, rules_digest, standing, clients)
+                VALUES ($1, $2, $3, $4, $5, \(Self.now), $6, $7, $8, $9, $10)
                 ON CONFLICT (instance) DO UPDATE SET seen_at = \(Self.now), order_version = $6,
                     pending = $7, rules_digest = $8, standing = $9, clients = $10
                     WHERE gateways.standing <> '\(FleetMember.ended)'

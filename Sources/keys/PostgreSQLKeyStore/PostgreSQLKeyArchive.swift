@@ -27,8 +27,9 @@ package final class PostgreSQLKeyArchive: KeyArchive {
         link = DatabaseLink(patient)
         revokedWithin = settings.revokedWithin
         do throws(JournalError) {
-            try link.run { (link) throws(DatabaseFault) in try DatabaseMigration.state(link) }
-                .check()
+            try DatabaseTables.check(
+                try link.run { (link) throws(DatabaseFault) in try DatabaseTables.version(link) }
+            )
         } catch {
             throw StoreProblem(error, Self.name)
         }

@@ -50,10 +50,11 @@ package final class PostgreSQLKeyJournal: KeyJournal {
 
     private func check() throws(JournalError) {
         guard !isChecked.load(ordering: .acquiring) else { return }
-        try reader.run { [settings] (link) throws(DatabaseFault) in
+        let version = try reader.run { [settings] (link) throws(DatabaseFault) in
             try link.checkSession(settings)
-            return try DatabaseMigration.state(link)
-        }.check()
+            return try DatabaseTables.version(link)
+        }
+        try DatabaseTables.check(version)
         isChecked.store(true, ordering: .releasing)
     }
 

@@ -30,6 +30,6 @@
 //
 // Files: DatabaseServers, DatabaseConnection, DatabaseLink and DatabaseStatement speak to libpq;
 // DatabaseFault says what to do about faults, and DatabaseCheckup looks for the doctor;
-// DatabaseSchema and DatabaseMigration make the tables; UseStatement, LimitStatement,
+// DatabaseSchema and DatabaseTables make the tables; UseStatement, LimitStatement,
 // TokenStatement, DatabaseMarks and KeyColumns are the SQL; PostgreSQLKeyJournal is the gateway's,
 // PostgreSQLKeyArchive the commands'.

@@ -23,10 +23,10 @@ struct KeyDatabase: Sendable {
     /// touches pages all over the index of key ids, and for one that reads everything once.
     private static let (writerCache, readerCache) = (32_768, 2_048)
 
-    /// Opens the database and brings its tables up to date.
+    /// Opens the database, and makes the tables of an empty one.
     ///
-    /// Checked in this order: that it can be opened; that it is a database, ours, and not of a
-    /// newer version.
+    /// Checked in this order: that it can be opened; that it is a database, ours, and of
+    /// this version.
     ///
     /// - `creates`: whether to create a missing one.
     init(path: String, creates: Bool) throws(StoreProblem) {
@@ -44,11 +44,11 @@ struct KeyDatabase: Sendable {
             if let problem = try queue.writeWithoutTransaction({ try Self.setUp($0, resolved) }) {
                 throw problem
             }
-            do {
-                try KeySchema.migrator.migrate(queue)
-            } catch {
-                // If two processes create the database at once, one of them finds it created.
-                guard try queue.read(Self.version) == KeySchema.version else { throw error }
+            if try queue.read(Self.version) == 0 {
+                try write { db in
+                    // If two processes create the database at once, one of them finds it created.
+                    if try Self.version(db) == 0 { try db.execute(sql: KeySchema.creation) }
+                }
             }
             try eraseLeftOver()
         } catch {
@@ -69,18 +69,10 @@ struct KeyDatabase: Sendable {
         }
     }
 
-    /// The versions of the tables that can be read.
-    enum Tables {
-        /// Only those of this program.
-        case current
-        /// Also those of any earlier version.
-        case any
-    }
-
     /// Opens a database to read it, and changes nothing in it: its tables stay as they are.
     ///
     /// SQLite creates its missing -wal and -shm beside it.
-    init(reading path: String, tables: Tables = .current) throws(StoreProblem) {
+    init(reading path: String) throws(StoreProblem) {
         guard StoreFile.exists(path) else {
             throw StoreProblem(.missing, path, "there is no such file")
         }
@@ -92,12 +84,8 @@ struct KeyDatabase: Sendable {
             queue = try DatabaseQueue(path: resolved, configuration: configuration)
             let problem = try queue.read { (db) -> StoreProblem? in
                 if let problem = try Self.problem(db, resolved) { return problem }
-                let version = try Self.version(db)
-                guard version < KeySchema.version, tables == .current || version == 0 else {
-                    return nil
-                }
-                let detail = "has tables of version \(version), and this program reads "
-                return StoreProblem(.outdated, resolved, detail + "those of \(KeySchema.version)")
+                guard try Self.version(db) == 0 else { return nil }
+                return StoreProblem(.missing, resolved, "has no tables")
             }
             if let problem { throw problem }
         } catch {
@@ -143,7 +131,8 @@ struct KeyDatabase: Sendable {
         )
     }
 
-    /// Why a database is not ours, or of a newer version; `nil` when it can be used.
+    /// Why a database is not ours, or of another version; `nil` when it can be used, or has no
+    /// tables.
     static func problem(
         application: Int,
         tables: Int,
@@ -155,9 +144,9 @@ struct KeyDatabase: Sendable {
                 return StoreProblem(.foreign, path, "is a database of another program")
             }
         }
-        guard version <= KeySchema.version else {
-            let detail = "has tables of version \(version); this program knows \(KeySchema.version)"
-            return StoreProblem(.newer, path, detail)
+        guard version == KeySchema.version || version == 0 && tables == 0 else {
+            let detail = "has tables of version \(version); this program uses \(KeySchema.version)"
+            return StoreProblem(.otherVersion, path, detail)
         }
         return nil
     }

@@ -158,23 +158,22 @@ struct KeyMarks {
 }
 
 extension KeyAdministration {
-    package func eraseDeleted() throws(StoreProblem) -> ErasureReport {
-        var report = ErasureReport()
-        guard try read({ try KeyMarks.areDue($0) }) else { return report }
+    package func eraseDeleted() throws(StoreProblem) -> Int {
+        guard try read({ try KeyMarks.areDue($0) }) else { return 0 }
         // Uses that were admitted before the deletion may still wait for the writer. If it does not
         // answer, the log of counters has them until it is merged.
         _ = ChangeCall.write(database: database.path)
-        var count = 0
+        var (erased, count) = (0, 0)
         repeat {
             count = try write { db in
                 let count = try KeyMarks.erase(db)
                 if count > 0 { _ = try Generation.advance(db) }
                 return count
             }
-            report.count += count
+            erased += count
         } while count > 0
-        if report.count > 0 { try announce() }
-        return report
+        if erased > 0 { try announce() }
+        return erased
     }
 
     package func deleteMarked(_ note: ChangeNote) throws(StoreProblem) {
@@ -221,8 +220,8 @@ extension KeyDatabase {
     /// The largest file that is rewritten while requests may wait for it.
     private static let rewrittenMax: Int64 = 256 << 20
 
-    /// Erases the keys that are deleted and still have their ids: those that an earlier version has
-    /// deleted, and those of a command that was killed.
+    /// Erases the keys that are deleted and still have their ids: those of a command that was
+    /// killed.
     func eraseLeftOver() throws {
         guard try queue.read(KeyMarks.areDue) else { return }
         while try write({ db in try KeyMarks.erase(db) }) > 0 {}

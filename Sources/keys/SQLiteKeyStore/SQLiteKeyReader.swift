@@ -35,13 +35,13 @@ package final class SQLiteKeyReader: KeySource {
     }
 
     /// Opens a database that another process uses, and checks it for damage. `nil` when there is
-    /// none at the path, or its tables are of an older version: a writer has to open it first.
+    /// none at the path, or it has no tables: a writer has to open it first.
     package convenience init?(ahead path: String) throws(StoreProblem) {
         let database: KeyDatabase
         do throws(StoreProblem) {
             database = try KeyDatabase(reading: path)
         } catch {
-            guard error.reason == .missing || error.reason == .outdated else { throw error }
+            guard error.reason == .missing else { throw error }
             return nil
         }
         self.init(database, isAhead: true)

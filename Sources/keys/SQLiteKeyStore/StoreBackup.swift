@@ -147,7 +147,7 @@ package struct StoreRestore {
         }
         removeDraft()
         defer { removeDraft() }
-        let backup = try KeyDatabase(reading: file, tables: .any)
+        let backup = try KeyDatabase(reading: file)
         try backup.check()
         try StoreCopy.make(of: backup, to: draft)
         try? backup.close()
@@ -221,7 +221,7 @@ package struct StoreRestore {
             try db.execute(sql: sql, arguments: [second])
         }
         // After the list of changes, which has the ids of keys that are deleted here alone.
-        if try new.eraseDeleted().count > 0 { _ = try new.wipe() }
+        if try new.eraseDeleted() > 0 { _ = try new.wipe() }
     }
 
     /// Adds keys, or what they have more; of a receipt the newer one stays, with its metric.

@@ -203,7 +203,7 @@ package enum StorePreview {
     /// The first reason for which a start would refuse the database; `nil` when there is none.
     ///
     /// Checked in the order of the start: that the database is not missing where there was one;
-    /// that its log is its own; that it is ours and of a known version; that it is not damaged;
+    /// that its log is its own; that it is ours and of this version; that it is not damaged;
     /// that it is not older than the one that was used here. A file that this user can't read is
     /// not judged.
     package static func problem(of path: String, age: StoreAge.Demand = .newest) -> StoreProblem? {
@@ -248,7 +248,7 @@ package enum StorePreview {
         guard findings == "ok" else {
             return StoreProblem(.damaged, path, "is damaged: \(findings)")
         }
-        // Tables of version 1 have no generation: the statement fails.
+        // A database without tables has no generation: the statement fails.
         guard age == .newest,
             let now = row("SELECT store, \(Generation.next) - 1 FROM state", connection),
             now.count == 2, let number = Int64(now[1])

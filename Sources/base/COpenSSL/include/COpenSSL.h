@@ -41,7 +41,6 @@ build them there, or in a container of Linux.
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/objects.h>
-#include <openssl/ocsp.h>
 #include <openssl/param_build.h>
 #include <openssl/params.h>
 #include <openssl/pem.h>
@@ -221,30 +220,6 @@ static inline X509 *copenssl_ssl_get1_peer_certificate(const SSL *ssl)
     return SSL_get1_peer_certificate(ssl);
 }
 
-/* OCSP */
-
-/* The certificates behind the own one, which belong to the context. */
-static inline STACK_OF(X509) *copenssl_ssl_ctx_chain(SSL_CTX *ctx)
-{
-    STACK_OF(X509) *chain = NULL;
-    return SSL_CTX_get0_chain_certs(ctx, &chain) == 1 ? chain : NULL;
-}
-static inline long copenssl_ssl_ctx_set_status_callback(
-    SSL_CTX *ctx, int (*callback)(SSL *, void *))
-{
-    return SSL_CTX_set_tlsext_status_cb(ctx, callback);
-}
-/* Sends a response in the handshake. OpenSSL frees what it is given, so it gets a copy. */
-static inline int copenssl_ssl_staple(SSL *ssl, const unsigned char *bytes, size_t length)
-{
-    unsigned char *copy = OPENSSL_memdup(bytes, length);
-    if (!copy)
-        return 0;
-    if (SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)length) == 1)
-        return 1;
-    OPENSSL_free(copy);
-    return 0;
-}
 /* Whether a certificate demands a stapled response: status_request, 5, in its TLS features. */
 static inline int copenssl_demands_staple(const X509 *x)
 {

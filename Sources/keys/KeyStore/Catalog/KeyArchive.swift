@@ -67,7 +67,7 @@ package protocol KeyArchive: AnyObject, Sendable {
     ///
     /// Gateways learn of a deletion by the key id. So where it matters, call ``awaitGateways()``
     /// before.
-    func eraseDeleted() throws(StoreProblem) -> ErasureReport
+    func eraseDeleted() throws(StoreProblem) -> Int
 
     /// Deletes the keys of which a mark is stored, since another store has erased them. Reads all
     /// key ids.

@@ -9,10 +9,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
         case damaged
         /// It is a database of another program.
         case foreign
-        /// A newer Portcullis has changed its tables.
-        case newer
-        /// Its tables are of an earlier version, and it is only read.
-        case outdated
+        /// Its tables are of another version of Portcullis.
+        case otherVersion
         /// It is a part of a database.
         case incomplete
         /// A file exists in the place of a new one.
@@ -76,12 +74,11 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
                 + "import, then serve --accept-older-store; devices whose key is not in it enrol "
                 + "again"
         case .foreign: "give the path of another file"
-        case .outdated: "start the gateway once: that brings the tables up to date"
         case .incomplete:
             "start no gateway on it, which would make an empty store of it; make copies with "
                 + "portcullis store backup"
         case .occupied: "name another file, or move that one away"
-        case .newer: "use the version of portcullis that wrote it, or a later one"
+        case .otherVersion: "use the portcullis that wrote it, or a later one"
         case .full: "make room on the disk of the store"
         case .unusable: "make the folder and its files writable for this user"
         case .busy: "try again; another command or a backup is writing (fuser FILE names it)"

@@ -8,23 +8,11 @@ package struct ServerCertificate: Hashable, Sendable {
     package var key: String
     /// Names for which it is shown, `*.` for one label; empty for the names in the certificate.
     package var names: [String]
-    /// Path of a file with the authority's OCSP response, in DER; `nil` for no stapling.
-    package var ocsp: String?
-    /// The response that is stapled until its end, if the file has none that can be used.
-    package var previousStaple: StapledResponse?
 
-    package init(
-        chain: String,
-        key: String,
-        names: [String] = [],
-        ocsp: String? = nil,
-        previousStaple: StapledResponse? = nil
-    ) {
+    package init(chain: String, key: String, names: [String] = []) {
         self.chain = chain
         self.key = key
         self.names = names
-        self.ocsp = ocsp
-        self.previousStaple = previousStaple
     }
 }
 
@@ -37,14 +25,8 @@ package struct TLSCertificate: Hashable, Sendable {
     package let names: [String]
     /// The end of its validity, in seconds of Unix time.
     package let expiry: Int64
-    /// Whether it demands a stapled response ("Must-Staple", RFC 7633).
+    /// Whether it demands a stapled OCSP response ("Must-Staple", RFC 7633), which is never sent.
     package let demandsStaple: Bool
-    /// The file with the OCSP response; `nil` for no stapling.
-    package let stapleFile: String?
-    /// The stapled response, until its end.
-    package let staple: StapledResponse?
-    /// Why the file's response is not stapled; `nil` when it is.
-    package let stapleProblem: StapleProblem?
 
     /// Whether clients that ask for this name accept it.
     package func covers(_ name: String) -> Bool {

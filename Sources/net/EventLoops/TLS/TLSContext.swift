@@ -47,9 +47,7 @@ package final class TLSContext: @unchecked Sendable {
     package let certificates: [TLSCertificate]
     private let names: ServerNames
     let asksClients: Bool
-    /// The stapled response of each certificate, by its `SSL_CTX`.
-    let staples: [OpaquePointer: StapledResponse]
-    /// Seconds of Unix time, for the end of stapled responses.
+    /// Seconds of Unix time, for the end of clients' certificates.
     let wallSeconds: @Sendable () -> Int64
 
     /// Loads the certificates that a listener shows.
@@ -61,7 +59,7 @@ package final class TLSContext: @unchecked Sendable {
     ///   - protocols: the application protocols that are offered (RFC 7301), the best first.
     ///   - tickets: shared by listeners, and kept by a reload.
     ///   - clients: the certificates that clients are asked for; `nil` for none.
-    ///   - wallSeconds: the clock for stapled responses, in seconds of Unix time.
+    ///   - wallSeconds: the clock for the end of clients' certificates, in seconds of Unix time.
     /// - Throws: the first problem of a certificate or key, or that the two don't belong together.
     package init(
         showing shown: [ServerCertificate],
@@ -77,19 +75,13 @@ package final class TLSContext: @unchecked Sendable {
         self.tickets = tickets
         asksClients = clients != nil
         self.wallSeconds = wallSeconds
-        let now = wallSeconds()
-        var staples: [OpaquePointer: StapledResponse] = [:]
         var all: [Handles] = []
         var certificates: [TLSCertificate] = []
         var names = ServerNames()
         for (index, one) in shown.enumerated() {
             let handles = try Handles(TLS_server_method(), minimumVersion)
-            let certificate = try Self.load(one, into: handles, now: now)
+            let certificate = try Self.load(one, into: handles)
             Self.configureServer(handles.context)
-            if let staple = certificate.staple {
-                staples[handles.context] = staple
-                StapledResponse.install(in: handles.context)
-            }
             try clients?.install(in: handles.context)
             for name in certificate.names { names.add(name, index) }
             certificates.append(certificate)
@@ -99,7 +91,6 @@ package final class TLSContext: @unchecked Sendable {
         others = Array(all.dropFirst())
         self.certificates = certificates
         self.names = names
-        self.staples = staples
         guard !others.isEmpty else { return }
         _ = copenssl_ssl_ctx_set_servername_callback(handles.context, Self.chooseCertificate)
     }
@@ -134,10 +125,9 @@ package final class TLSContext: @unchecked Sendable {
         self.protocols = protocols
         tickets = nil
         asksClients = false
-        staples = [:]
         wallSeconds = Self.systemSeconds
         if let shown {
-            certificates = [try Self.load(shown, into: handles, now: Self.systemSeconds())]
+            certificates = [try Self.load(shown, into: handles)]
         } else {
             certificates = []
         }
@@ -240,8 +230,7 @@ extension TLSContext {
 extension TLSContext {
     private static func load(
         _ shown: ServerCertificate,
-        into handles: Handles,
-        now: Int64
+        into handles: Handles
     ) throws(TLSContextError) -> TLSCertificate {
         let context = handles.context
         guard SSL_CTX_use_certificate_chain_file(context, shown.chain) == 1 else {
@@ -259,16 +248,12 @@ extension TLSContext {
             throw TLSContextError(.certificateUnreadable, path: shown.chain)
         }
         let own = dnsNames(of: certificate)
-        let (staple, problem) = StapledResponse.load(shown, for: context, now: now)
         return TLSCertificate(
             file: shown.chain,
             ownNames: own,
             names: shown.names.isEmpty ? own : shown.names,
             expiry: end,
-            demandsStaple: copenssl_demands_staple(certificate) == 1,
-            stapleFile: shown.ocsp,
-            staple: staple,
-            stapleProblem: problem
+            demandsStaple: copenssl_demands_staple(certificate) == 1
         )
     }
 

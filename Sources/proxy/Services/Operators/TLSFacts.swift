@@ -4,40 +4,23 @@ import Telemetry
 
 /// The state of the listeners' certificates.
 package struct TLSFacts: Sendable {
-    /// The OCSP response that is stapled to a certificate.
-    package enum Staple: Sendable {
-        /// No file is named.
-        case notConfigured
-        /// The file has no response that can be sent.
-        case none
-        /// A response, sent until this time.
-        case until(seconds: Int64)
-    }
-
     /// A certificate that a listener shows.
     package struct Certificate: Sendable {
         package var listener: String
         package var file: String
         package var names: [String]
         package var expiresAtSeconds: Int64
-        package var staple: Staple
-        /// Why the file's response is not stapled; `nil` when it is.
-        package var stapleProblem: String?
 
         package init(
             listener: String,
             file: String,
             names: [String],
-            expiresAtSeconds: Int64,
-            staple: Staple,
-            stapleProblem: String?
+            expiresAtSeconds: Int64
         ) {
             self.listener = listener
             self.file = file
             self.names = names
             self.expiresAtSeconds = expiresAtSeconds
-            self.staple = staple
-            self.stapleProblem = stapleProblem
         }
     }
 
@@ -57,19 +40,6 @@ package struct TLSFacts: Sendable {
         out.metric(expiry, type: "gauge", help: "When a certificate ends, Unix time.")
         for certificate in certificates {
             out.sample(expiry, certificate.labels, certificate.expiresAtSeconds)
-        }
-        let staple = "certificate_ocsp_expiry_timestamp_seconds"
-        out.metric(
-            staple,
-            type: "gauge",
-            help: "When the OCSP response of a certificate ends, Unix time; 0 when there is none."
-        )
-        for certificate in certificates {
-            switch certificate.staple {
-            case .notConfigured: break
-            case .none: out.sample(staple, certificate.labels, 0)
-            case .until(let end): out.sample(staple, certificate.labels, end)
-            }
         }
         out.gauge(
             "certificates_last_load_success",
@@ -94,9 +64,6 @@ package struct TLSFacts: Sendable {
                 out.texts("names", certificate.names)
                 let end = UnixTime(seconds: certificate.expiresAtSeconds)
                 out.member("ends_at", end.iso8601)
-                out.member("ocsp_problem", certificate.stapleProblem)
-                guard case .until(let seconds) = certificate.staple else { return }
-                out.member("ocsp_ends_at", UnixTime(seconds: seconds).iso8601)
             }
         }
     }
