@@ -9,7 +9,7 @@ enum NotExecuted {
         ],
         "deploy/docs/install.md": [
             "deploy/strip .build/release/portcullis .build/stripped": "needs root and systemd",
-            "deploy/release dist": "builds for release, and installs a package",
+            "openssl genpkey -algorithm ed25519 -out release.key": "builds for release, and installs",
             "docker build -f deploy/Containerfile -t portcullis .": "needs Docker",
         ],
         "deploy/docs/fleet.md": [

@@ -45,7 +45,8 @@ struct Project {
             String($0.dropLast("Package.swift".count))
         }
         folders = Set(
-            paths.filter { $0.hasPrefix("Sources/") && !$0.hasSuffix(".md") }
+            paths.filter { $0.hasPrefix("Sources/") && !$0.hasPrefix("Sources/docs/") }
+                .filter { !$0.hasSuffix(".md") }
                 .compactMap { $0.split(separator: "/").dropFirst(2).first.map(String.init) }
                 // Texts, Kotlin, and the cases of the proving ground.
                 .filter { !["android", "docs", "proving"].contains($0) }
