@@ -53,6 +53,10 @@ import Testing
             head + "middle: [{ do: refuse, reason: moon }]\nsteps: [{ send: {} }]\n",
             "middle[0].reason: found \"moon\"; use a reason of the gateway's"
         ),
+        (
+            head + "always: sometimes\nsteps: [{ send: {} }]\n",
+            "signing/case.yaml:4: always: found something else; use true"
+        ),
         (head + "needs: [time]\nsteps: [{ send: {} }]\n", "needs[0]: found \"time\"; use clock"),
     ]
 

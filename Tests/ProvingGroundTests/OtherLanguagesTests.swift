@@ -5,13 +5,22 @@ import Testing
 
 /// Clients that were written from the pages alone, in programs of their own.
 @Suite struct OtherLanguagesTests {
-    /// A client, the device that is played for it, and a group of cases.
+    /// A client, the device that is played for it, and groups of cases: one for each test in a
+    /// whole run, all of them after each other in a short one.
     struct Row: Sendable, CustomTestStringConvertible {
         let client: Client
         let platform: String
-        let group: String
+        let groups: [String]
 
-        var testDescription: String { "\(client.rawValue) on \(platform): \(group)" }
+        var testDescription: String {
+            "\(client.rawValue) on \(platform): \(groups.joined(separator: " "))"
+        }
+
+        /// The same, as tests of one group each where all cases are played.
+        var parts: [Row] {
+            guard Depth.isWhole else { return [self] }
+            return groups.map { Row(client: client, platform: platform, groups: [$0]) }
+        }
     }
 
     enum Client: String, Sendable {
@@ -21,19 +30,16 @@ import Testing
         var interpreter: String { self == .python ? "python3" : "node" }
     }
 
-    /// All groups for one client. Android phones differ in the key and in its signature.
-    static let rows =
-        CaseFolder.groups.map { Row(client: .python, platform: "ios", group: $0) }
-        + ["signing", "enrolment", "recovery"].flatMap {
-            [
-                Row(client: .python, platform: "android", group: $0),
-                Row(client: .typeScript, platform: "ios", group: $0),
-            ]
-        }
+    /// Android phones differ in the key and in its signature.
+    static let rows = [
+        Row(client: .python, platform: "ios", groups: CaseFolder.groups),
+        Row(client: .python, platform: "android", groups: ["signing", "enrolment", "recovery"]),
+        Row(client: .typeScript, platform: "ios", groups: CaseFolder.groups),
+    ].flatMap(\.parts)
 
     @Test(.enabled(if: Place.isPossible), arguments: rows.filter(isPossible))
     func `a client in another language passes the cases that it offers`(row: Row) async throws {
-        let cases = try CaseFolder(Place.cases).only([row.group])
+        let cases = Depth.chosen(try CaseFolder(Place.cases).only(row.groups))
         let report = try await Proving.report(cases) { server, folder in
             try await Self.run(row, against: server, in: folder)
         }

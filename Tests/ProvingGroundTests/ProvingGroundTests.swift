@@ -19,6 +19,18 @@ import Testing
     }
 }
 
+/// How much a run of the tests plays.
+enum Depth {
+    /// `deploy/test --proving` plays all cases for all clients. Else clients of other
+    /// languages, and clients that do something wrong, play the short run alone: the cases
+    /// themselves are tested by the package's client.
+    static let isWhole = ProcessInfo.processInfo.environment["PORTCULLIS_PROVING"] == "all"
+
+    static func chosen(_ cases: [ProvingCase]) -> [ProvingCase] {
+        isWhole ? cases : CaseFolder.short(of: cases)
+    }
+}
+
 /// Where things are.
 enum Place {
     static let root = URL(filePath: #filePath).appending(path: "../../..").standardized

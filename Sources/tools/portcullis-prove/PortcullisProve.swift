@@ -32,6 +32,9 @@ struct PortcullisProve: ParsableCommand {
     @Option(help: "Play only this group, or GROUP/NAME; may be repeated.")
     var only: [String] = []
 
+    @Flag(help: "Play the first case of each group, and those that say always: true.")
+    var short = false
+
     @Option(help: "The folder with the cases, unless it lies beside this program.")
     var cases: String?
 
@@ -70,7 +73,8 @@ struct PortcullisProve: ParsableCommand {
 
     private func play() throws(ToolError) {
         let places = ProgramPlaces()
-        let chosen = try CaseFolder(casesFolder(places)).only(only)
+        let named = try CaseFolder(casesFolder(places)).only(only)
+        let chosen = short ? CaseFolder.short(of: named) : named
         guard !list else {
             for proving in chosen { print("\(proving.path): \(proving.name)") }
             return

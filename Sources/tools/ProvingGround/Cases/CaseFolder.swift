@@ -60,6 +60,12 @@ package struct CaseFolder: Sendable {
         return cases.filter { proving in names.contains { proving.isNamed($0) } }
     }
 
+    /// The cases of a short run: the first of each group, and those that say `always: true`.
+    package static func short(of cases: [ProvingCase]) -> [ProvingCase] {
+        var groups: Set<String> = []
+        return cases.filter { groups.insert($0.group).inserted || $0.isAlways }
+    }
+
     private static func files(_ path: String) -> [(group: String, name: String)] {
         groups.flatMap { group in
             let names = try? FileManager.default.contentsOfDirectory(atPath: "\(path)/\(group)")

@@ -32,6 +32,7 @@ struct CaseReader {
             needs: words(reader, "needs"),
             platforms: reader.has("platforms")
                 ? words(reader, "platforms") : ProvingPlatform.allCases,
+            isAlways: isAlways(reader),
             gateway: gateway(reader),
             middle: faults(reader, "middle", of: .middle),
             origin: faults(reader, "origin", of: .origin),
@@ -43,9 +44,16 @@ struct CaseReader {
     }
 
     private static let keys = [
-        "name", "why", "section", "needs", "platforms", "gateway", "rules", "middle", "origin",
-        "device", "steps", "expect",
+        "name", "why", "section", "needs", "platforms", "always", "gateway", "rules", "middle",
+        "origin", "device", "steps", "expect",
     ]
+
+    private func isAlways(_ reader: MappingReader) -> Bool {
+        guard reader.has("always") else { return false }
+        let isTrue = text(reader, "always") == "true"
+        if !isTrue { reader.error("always", found: "something else", use: "true, or no such key") }
+        return isTrue
+    }
 
     // MARK: Texts and words
 

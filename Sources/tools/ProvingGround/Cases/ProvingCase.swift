@@ -14,6 +14,8 @@ package struct ProvingCase: Sendable {
     /// What a client has to offer.
     let needs: [ClientOffer]
     let platforms: [ProvingPlatform]
+    /// Whether a short run has it.
+    let isAlways: Bool
     let gateway: GatewaySettings
     let middle: [PlayedFault]
     let origin: [PlayedFault]
