@@ -167,8 +167,8 @@ import Testing
         expectEqual(
             loaded("{ group: a, core_dumps: maybe }").problems.map(\.text),
             [
-                "p.yaml:4: process.group: found it without user; use user beside it",
                 "p.yaml:4: process.core_dumps: found \"maybe\"; use on | off",
+                "p.yaml:4: process.group: found it without user; use user beside it",
             ]
         )
         expectEqual(loaded("{ user: 'a b' }").errors.map(\.keyPath), ["process.user"])

@@ -1,4 +1,5 @@
 import HTTPWire
+import OutboundCalls
 import Proxy
 import Rules
 import Services
@@ -17,7 +18,7 @@ extension ConfigurationDraft {
         let proofs = proofs.validated(named, hasStore: reader.has("store"))
         let apps = validatedApps(named, proofs)
         validateStore(hasApps: !apps.isEmpty, files: files)
-        let apple = apple.validated(named)
+        let apple = apple?.validated(named) ?? AppleSettings()
         validateAddressSource()
         verdict.validate(origins, reader.log)
         let admin = admin.compactMap { $0.listener(named) }
@@ -53,7 +54,7 @@ extension ConfigurationDraft {
             enrolment: enrolment,
             apple: apple,
             verdict: verdict.validated(named),
-            google: google.validated(named),
+            google: google?.validated(named) ?? GoogleSettings(),
             trustedProxies: trustedProxies.map(\.value),
             addressSource: addressSource?.value ?? .xForwardedFor,
             traces: traces,

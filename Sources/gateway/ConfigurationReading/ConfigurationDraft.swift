@@ -1,5 +1,6 @@
 import AppAttest
 import HTTPWire
+import OutboundCalls
 import Proxy
 import RequestBinding
 import Rules
@@ -30,20 +31,20 @@ struct ConfigurationDraft {
     let origins: [OriginDraft]
     let apps: [AppDraft]
     let store: StoreDraft
-    let challenges: ChallengeSettings
-    let sessions: SessionTable.Limits
-    let enrolment: EnrolmentAdmission.Settings
-    let apple: AppleDraft
+    private(set) var challenges = ChallengeSettings()
+    private(set) var sessions = SessionTable.Limits()
+    private(set) var enrolment = EnrolmentAdmission.Settings()
+    let apple: Stated<AppleSettings>?
     let verdict: VerdictDraft
-    let google: GoogleDraft
+    let google: Stated<GoogleSettings>?
     let trustedProxies: [Located<IPNetwork>]
     let addressSource: Located<ClientAddress.Source>?
     let traces: TraceRule
-    let timeouts: Timeouts
-    let limits: ProxyLimits
-    let log: LogSettings
-    let process: ProcessSettings
-    let hooks: HookSettings
+    private(set) var timeouts = Timeouts()
+    private(set) var limits = ProxyLimits()
+    private(set) var log = LogSettings()
+    private(set) var process = ProcessSettings()
+    private(set) var hooks = HookSettings()
     let proofs: [ProofDraft]
     let endpoints: Located<String>?
     /// Whether apps get the plan from the gateway.
@@ -57,6 +58,7 @@ struct ConfigurationDraft {
         guard let reader = MappingReader(root, "", keys: Self.keys, log: log) else { return nil }
         self.folder = folder
         self.reader = reader
+        log.folder = folder
         listeners = ListenDraft.all(reader)
         admin = AdminDraft.all(reader)
         let loops = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
@@ -66,18 +68,18 @@ struct ConfigurationDraft {
             return number.flatMap { (1...256).contains($0) ? .fixed($0) : nil }
         }
         self.loops = loops?.value ?? .perCore
-        timeouts = Timeouts(reader.node("timeouts"), log: log)
+        timeouts.read(reader.node("timeouts"), "timeouts", log)
         origins = OriginDraft.all(reader, timeouts)
         apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
             AppDraft(node, keyPath, log: log)
         }
         store = StoreDraft(reader, folder: folder)
-        challenges = ChallengeSettings(reader.node("challenges"), log: log)
-        sessions = SessionTable.Limits(reader.node("sessions"), log: log)
-        enrolment = EnrolmentAdmission.Settings(reader.node("enrolment"), log: log)
-        apple = AppleDraft(reader.node("apple"), log: log)
+        challenges.read(reader.node("challenges"), "challenges", log)
+        sessions.read(reader.node("sessions"), "sessions", log)
+        enrolment.read(reader.node("enrolment"), "enrolment", log)
+        apple = Stated(reader.node("apple"), "apple", over: AppleSettings(), log)
         verdict = VerdictDraft(reader.node("verdict"), log: log)
-        google = GoogleDraft(reader.node("google"), log: log)
+        google = Stated(reader.node("google"), "google", over: GoogleSettings(), log)
         trustedProxies =
             reader.list(
                 "trusted_proxies",
@@ -89,10 +91,10 @@ struct ConfigurationDraft {
             words: ["x-forwarded-for", "forwarded"]
         ) { ["x-forwarded-for": .xForwardedFor, "forwarded": .forwarded][$0.lowercased()] }
         traces = reader.word("traces", TraceRule.self)?.value ?? .carry
-        limits = ProxyLimits(reader.node("limits"), log: log)
-        self.log = LogSettings(reader.node("log"), folder: folder, log: log)
-        process = ProcessSettings(reader.node("process"), log: log)
-        hooks = HookSettings(reader.node("hooks"), log: log)
+        limits.read(reader.node("limits"), "limits", log)
+        self.log.read(reader.node("log"), "log", log)
+        process.read(reader.node("process"), "process", log)
+        hooks.read(reader.node("hooks"), "hooks", log)
         proofs = ProofDraft.all(reader)
         endpoints = reader.value(
             "endpoints",

@@ -4,7 +4,9 @@
 //
 //   SourceNode            YAML as a bounded tree of text with line numbers; Yams is seen here only
 //   MappingReader         takes a mapping apart: unknown keys, wrong types and units are problems
-//   SettingRow            a key: where its value goes, and what it may be
+//   Declared, Key         a key's one declaration: where its value goes, what it may be, what it
+//                         means, what a change needs
+//   ValueForm             how a value is written
 //   …Draft                what the files say: all optional, each value with its place
 //   GatewayConfiguration  what was meant: complete, consistent, with defaults; it cannot be wrong
 //   ConfigurationLoader   reads the files, the only part that does

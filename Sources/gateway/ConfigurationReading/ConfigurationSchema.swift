@@ -6,8 +6,9 @@ import Rules
 /// The JSON Schema of `portcullis.yaml` and of files of rules, for editors and CI.
 ///
 /// There is no table for it. The readers themselves are asked: at each place a text, a mapping and
-/// a list are tried, and ``ReadingRecord`` notes what the readers look up there. So a key that is
-/// added to a reader is in the schema, and a removed one is not.
+/// a list are tried, and ``ReadingRecord`` notes what the readers look up there, and what the
+/// declarations (``Key``) say of it. So a key that is added to a reader is in the schema, and a
+/// removed one is not.
 ///
 /// A schema can't express everything: for example, two keys that exclude each other may pass here,
 /// though `check` refuses them. All that the schema refuses, `check` refuses too, except for quoted
@@ -16,6 +17,8 @@ package struct ConfigurationSchema {
     /// The allowed values at a place; there may be several kinds.
     struct Setting {
         var text: ReadingRecord.Text?
+        /// What the key means; `nil` for elements, and for keys that are not declared.
+        var notes: KeyNotes?
         /// The keys of a mapping, in the reader's order; empty where no mapping is allowed.
         var members: [(key: String, setting: Setting)] = []
         var mandatory: [String] = []
@@ -28,26 +31,48 @@ package struct ConfigurationSchema {
         var isUnknown: Bool { text == nil && members.isEmpty && others.isEmpty && elements.isEmpty }
     }
 
+    /// The whole file.
+    let root: Setting
+
+    package init() {
+        self.init { node, log in
+            ConfigurationDraft(node, folder: "", log: log)?.requireSections()
+        }
+    }
+
+    /// - read: the readers of a file.
+    init(_ read: @escaping (SourceNode, ProblemLog) -> Void) {
+        root = Trial(reader: read).root()
+    }
+}
+
+/// Asks the readers.
+private struct Trial {
+    typealias Setting = ConfigurationSchema.Setting
+
     /// A step from the root of the file to a place.
     private enum Step {
         case key(String)
         case first
     }
 
+    let reader: (SourceNode, ProblemLog) -> Void
+
     /// The whole file.
-    let root: Setting
+    func root() -> Setting { setting(at: []) }
 
-    package init() { root = Self.setting(at: []) }
-
-    // MARK: Asking the readers
-
-    private static func setting(at place: [Step]) -> Setting {
+    private func setting(at place: [Step]) -> Setting {
         let keyPath = text(of: place)
         var setting = Setting()
         setting.text = read(.text("x"), at: place).texts[keyPath]
         let empty = read(.mapping([]), at: place)
         if let keys = empty.mappings[keyPath], !keys.isEmpty {
-            setting.members = keys.map { ($0, self.setting(at: place + [.key($0)])) }
+            setting.members = keys.map { key in
+                let inner = place + [.key(key)]
+                var member = self.setting(at: inner)
+                member.notes = empty.notes[text(of: inner)]
+                return (key, member)
+            }
             setting.mandatory = mandatory(of: keys, at: place, empty.demands)
         } else {
             let member = place + [.key("name")]
@@ -61,7 +86,7 @@ package struct ConfigurationSchema {
     }
 
     /// An element of a list; `nil` where no list is allowed.
-    private static func setting(of element: [Step]) -> Setting? {
+    private func setting(of element: [Step]) -> Setting? {
         let keyPath = text(of: element)
         let isRead =
             read(.text("x"), at: element).texts[keyPath] != nil
@@ -70,7 +95,7 @@ package struct ConfigurationSchema {
     }
 
     /// The keys that are reported as missing whichever other key is there.
-    private static func mandatory(
+    private func mandatory(
         of keys: [String],
         at place: [Step],
         _ demands: Set<String>
@@ -85,7 +110,7 @@ package struct ConfigurationSchema {
     }
 
     /// The readers' look-ups when the file has only this.
-    private static func read(_ content: SourceNode.Content, at place: [Step]) -> ReadingRecord {
+    private func read(_ content: SourceNode.Content, at place: [Step]) -> ReadingRecord {
         let start = Problem.Place(file: "", line: 1)
         var node = SourceNode(place: start, content: content)
         for step in place.reversed() {
@@ -99,13 +124,12 @@ package struct ConfigurationSchema {
         let log = ProblemLog()
         let record = ReadingRecord()
         log.record = record
-        let draft = ConfigurationDraft(node, folder: "", log: log)
-        draft?.requireSections()
+        reader(node, log)
         return record
     }
 
     /// A place in the form of the readers.
-    private static func text(of place: [Step]) -> String {
+    private func text(of place: [Step]) -> String {
         place.reduce(into: "") { text, step in
             switch step {
             case .first: text += "[0]"
@@ -125,32 +149,19 @@ extension ConfigurationSchema {
         package let allowed: String
         /// Whether a configuration without it is refused.
         package let isMandatory: Bool
-    }
-
-    /// A limit or a timeout with its default.
-    package struct Limit: Sendable {
-        package let key: String
-        package let standard: String
-        package let allowed: String
+        /// The default, as a file writes it; `nil` where absence has no written form.
+        package let standard: String?
+        /// What it means, and what a change needs.
+        package let meaning: String
     }
 
     /// All keys, in the order of the readers.
     package var rows: [Row] { Self.rows(root, "") }
 
     /// The keys below `limits` and `timeouts`.
-    package var limits: [Limit] {
-        func texts<Section>(_ rows: [SettingRow<Section>], of section: Section, _ place: String)
-            -> [(String, String)]
-        {
-            rows.map { ("\(place).\($0.key)", $0.text(in: section)) }
-        }
-        let standards = Dictionary(
-            uniqueKeysWithValues: texts(ProxyLimits.rows, of: ProxyLimits(), "limits")
-                + texts(HTTP2Limits.rows, of: HTTP2Limits(), "limits.http2")
-                + texts(Timeouts.rows, of: Timeouts(), "timeouts")
-        )
-        return rows.compactMap { row in
-            standards[row.key].map { Limit(key: row.key, standard: $0, allowed: row.allowed) }
+    package var limits: [Row] {
+        rows.filter { row in
+            row.standard != nil && ["limits.", "timeouts."].contains(where: row.key.hasPrefix)
         }
     }
 
@@ -159,7 +170,13 @@ extension ConfigurationSchema {
         for (key, member) in setting.members {
             let place = path.isEmpty ? key : "\(path).\(key)"
             let isMandatory = setting.mandatory.contains(key)
-            let row = Row(key: place, allowed: allowed(member), isMandatory: isMandatory)
+            let row = Row(
+                key: place,
+                allowed: allowed(member),
+                isMandatory: isMandatory,
+                standard: member.notes?.standard,
+                meaning: member.notes?.text ?? ""
+            )
             rows += [row] + self.rows(member, place)
         }
         for other in setting.others { rows += self.rows(other, path + ".*") }
@@ -209,7 +226,31 @@ extension ConfigurationSchema {
 
     private static let rule = "#/definitions/rule"
 
+    /// A key's values with its meaning and its default, which editors show.
     private static func json(_ setting: Setting, isRoot: Bool = false) -> JSONValue {
+        let values = values(setting, isRoot: isRoot)
+        guard let notes = setting.notes, case .object(var members) = values else { return values }
+        var text = notes.text
+        if case .string(let use)? = values["description"] {
+            members.removeAll { $0.name == "description" }
+            text += " Allowed: \(use)."
+        }
+        members.append(.init("description", .string(text)))
+        if let standard = notes.standard {
+            members.append(.init("default", json(standard, setting.text?.form)))
+        }
+        return .object(members)
+    }
+
+    private static func json(_ standard: String, _ form: ReadingRecord.Form?) -> JSONValue {
+        switch form {
+        case .flag: .bool(standard == "true")
+        case .number: Int64(standard).map { .number($0) } ?? .string(standard)
+        case .text, .size, .duration, nil: .string(standard)
+        }
+    }
+
+    private static func values(_ setting: Setting, isRoot: Bool) -> JSONValue {
         var forms: [JSONValue] = []
         if let text = setting.text { forms.append(json(text)) }
         if !setting.members.isEmpty { forms.append(mapping(setting, isRoot: isRoot)) }
@@ -329,12 +370,16 @@ final class ReadingRecord {
     private(set) var texts: [String: Text] = [:]
     /// The key paths of mandatory keys.
     private(set) var demands: Set<String> = []
+    /// The meanings of declared keys, by key path.
+    private(set) var notes: [String: KeyNotes] = [:]
 
     func mapping(_ keyPath: String, _ keys: [String]) { mappings[keyPath] = keys }
 
     func text(_ keyPath: String, use: String, words: [String] = [], _ form: Form = .text) {
         texts[keyPath] = Text(use: use, words: words, form: form)
     }
+
+    func note(_ keyPath: String, _ notes: KeyNotes) { self.notes[keyPath] = notes }
 
     func demand(_ keyPath: String) { demands.insert(keyPath) }
 }

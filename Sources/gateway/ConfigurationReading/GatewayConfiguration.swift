@@ -151,14 +151,10 @@ extension GatewayConfiguration {
 }
 
 /// How challenges are issued.
-package struct ChallengeSettings: Hashable, Sendable {
-    /// `enrolment_ttl`: default 1h, 10s…30d. Long, since Apple's servers may be slow or throttle.
+package struct ChallengeSettings: Hashable, Declared {
     package var enrolmentLifetime: Duration = .seconds(3600)
-    /// `assertion_ttl`: default 5m, 1s…1d.
     package var assertionLifetime: Duration = .seconds(300)
-    /// `capacity`: the number of spent challenges of one purpose that are remembered at least; each
-    /// takes at most 170 bytes, and a few bits where most issued challenges are spent. Default
-    /// 1048576, 1024…16777216.
+    /// Each takes at most 170 bytes, and a few bits where most issued challenges are spent.
     package var capacity = 1 << 20
 
     /// The lifetime of the longest-lived challenge, in seconds.
@@ -166,79 +162,72 @@ package struct ChallengeSettings: Hashable, Sendable {
 
     package init() {}
 
-    private static let rows: [SettingRow<Self>] = [
-        SettingRow(
-            "enrolment_ttl",
-            .time(\.enrolmentLifetime, .seconds(10) ... .seconds(30 * 86_400))
-        ),
-        SettingRow("assertion_ttl", .time(\.assertionLifetime, .seconds(1) ... .seconds(86_400))),
-        SettingRow("capacity", .count(\.capacity, 1024...1 << 24)),
-    ]
-
-    init(_ node: SourceNode?, log: ProblemLog) {
-        self.init()
-        SettingRow.read(Self.rows, of: node, "challenges", into: &self, log: log)
+    static let keys = Keys<Self> {
+        Key("enrolment_ttl", \.enrolmentLifetime, .time(.seconds(10) ... .days(30)))
+            .means("How long a challenge for an enrolment is good.")
+            .because("long, since Apple's servers may be slow or throttle")
+        Key("assertion_ttl", \.assertionLifetime, .time(.seconds(1) ... .days(1)))
+            .means("How long a challenge for a request is good.")
+        Key("capacity", \.capacity, .count(1024...1 << 24))
+            .means("Spent challenges of one purpose that are remembered at least.")
     }
 }
 
-extension SessionTable.Limits {
-    /// Reads `sessions`.
-    init(_ node: SourceNode?, log: ProblemLog) {
-        self.init()
-        let keys = ["lifetime", "window", "limit"]
-        guard let node, let reader = MappingReader(node, "sessions", keys: keys, log: log) else {
-            return
-        }
-        if let time = reader.duration("lifetime", in: .seconds(1)...Duration.seconds(86_400)) {
-            lifetime = time.value.components.seconds
-        }
-        if let number = reader.integer("window", in: 64...4096) { window = number.value }
-        if let number = reader.integer("limit", in: 1...1_000_000) { sessionsMax = number.value }
+extension SessionTable.Limits: Declared {
+    static let keys = Keys<Self> {
+        Key("lifetime", \.lifetime, .seconds(.seconds(1) ... .days(1)))
+            .means("How long a session is good.")
+            .because("short, since only a revocation of its key ends it early")
+        Key("window", \.window, .count(64...4096))
+            .means("Requests of one session that may be in flight.")
+        Key("limit", \.sessionsMax, .count(1...1_000_000))
+            .means("Open sessions, of some 600 bytes each. A further one ends the oldest.")
     }
 }
 
-extension EnrolmentAdmission.Settings {
-    /// Reads `enrolment`.
-    init(_ node: SourceNode?, log: ProblemLog) {
-        self.init()
-        let share = MappingReader.scheduleKeys
-        let keys = ["rate", "burst", "per_attester"] + share
-        guard let node, let reader = MappingReader(node, "enrolment", keys: keys, log: log) else {
-            return
-        }
-        let rate = reader.rate("rate", of: "challenges a second", max: 10_000)
-        if let rate { perSecond = rate.value }
-        if let number = reader.integer("burst", in: 1...1_000_000) { burst = number.value }
-        if let number = reader.countOrOff("per_attester", unit: "/d") { perAttester = number.value }
-        if share.contains(where: reader.has), let schedule = reader.schedule() { ramp = schedule }
+extension EnrolmentAdmission.Settings: Declared {
+    static let keys = Keys<Self> {
+        Key("rate", \.perSecond, .perSecond(of: "challenges a second", max: 10_000))
+            .means("Enrolment challenges, for all apps together; then 429.")
+            .because("Apple asks for less than 100 attestKey calls a second of an app")
+        Key("burst", \.burst, .count(1...1_000_000))
+            .means("Enrolment challenges at once, after a pause.")
+        Key("per_attester", \.perAttester, .orOff(unit: "/d"))
+            .means("Android keys that one certificate's public key may attest; then 429.")
+            .because("a leaked key of a factory signs any description")
+        Key("percent", partOf: \.ramp)
+            .means("The share of the keys that may enrol. Without it, all.")
+        Key("from").means("When the share begins to grow.")
+        Key("to").means("When the share has grown.")
+        Key("start").means("The share at first.")
+        Key("end").means("The share at last.")
+    }.checked { reader, settings in
+        guard MappingReader.scheduleKeys.contains(where: reader.has),
+            let schedule = reader.schedule()
+        else { return }
+        settings.ramp = schedule
     }
 }
 
 /// The rights that the process gives up before it serves. Read only at the start.
-package struct ProcessSettings: Hashable, Sendable {
-    /// `user`: the user of the process after root has started it, bound its addresses and read its
-    /// keys. `nil`: the user that has started it.
+package struct ProcessSettings: Hashable, Declared {
     package var user: String?
-    /// `group`: default the user's own, with its further groups.
     package var group: String?
-    /// `core_dumps`: whether the memory, with all its secrets, may be written into a core file, or
-    /// read by another process of the same user. Default off.
     package var allowsCoreDumps = false
 
     package init() {}
 
-    init(_ node: SourceNode?, log: ProblemLog) {
-        self.init()
-        let keys = ["user", "group", "core_dumps"]
-        guard let node, let reader = MappingReader(node, "process", keys: keys, log: log) else {
-            return
-        }
-        user = reader.value("user", use: "a user's name", Self.name)?.value
-        group = reader.value("group", use: "a group's name", Self.name)?.value
-        if reader.has("group"), !reader.has("user") {
-            reader.error("group", found: "it without user", use: "user beside it")
-        }
-        allowsCoreDumps = reader.word("core_dumps", OnOff.self)?.value == .on
+    static let keys = Keys<Self> {
+        Key("user", orNone: \.user, .text("a user's name", name))
+            .means("The user of the process after root has started it and bound its addresses.")
+        Key("group", orNone: \.group, .text("a group's name", name))
+            .means("Its group. Without it the user's own, with the further ones.")
+        Key("core_dumps", \.allowsCoreDumps, .onOff)
+            .means("Whether its memory may be dumped, or read by another process of the user.")
+            .because("the memory has all secrets")
+    }.checked { reader, _ in
+        guard reader.has("group"), !reader.has("user") else { return }
+        reader.error("group", found: "it without user", use: "user beside it")
     }
 
     /// The allowed names in the databases of users and groups: no colon, no white space.
@@ -251,43 +240,38 @@ package struct ProcessSettings: Hashable, Sendable {
 /// Commands that the gateway runs after certain events: `hooks`.
 ///
 /// They are in the main file and in no rule, so that authors of rules can't run programs.
-package struct HookSettings: Hashable, Sendable {
+package struct HookSettings: Hashable, Declared {
     package static let wordsMax = 16
     private static let bytesMax = 4_096
 
-    /// `guard`: the program and its arguments; empty for none. It runs when a guard has fallen.
+    /// The program and its arguments; empty for none.
     package var onGuard: [String] = []
-    /// `timeout`: default 10s, 1s…5m. A command that takes longer is killed.
     package var timeout = Duration.seconds(10)
 
     package init() {}
 
-    init(_ node: SourceNode?, log: ProblemLog) {
-        self.init()
-        let keys = ["guard", "timeout"]
-        guard let node, let reader = MappingReader(node, "hooks", keys: keys, log: log) else {
-            return
-        }
-        if let time = reader.duration("timeout", in: .seconds(1)...Duration.seconds(300)) {
-            timeout = time.value
-        }
-        onGuard = Self.words(reader, "guard")
+    static let keys = Keys<Self> {
+        Key("guard", \.onGuard, ValueForm { words($0, $1) })
+            .means("A program and its arguments that run when a guard has fallen.")
+        Key("timeout", \.timeout, .time(.seconds(1) ... .seconds(300)))
+            .means("A command that takes longer is killed.")
     }
 
-    /// A program and its arguments; empty, with a problem, when they can't be read.
-    private static func words(_ reader: MappingReader, _ key: String) -> [String] {
+    /// A program and its arguments; `nil`, with a problem, when they can't be read.
+    private static func words(_ reader: MappingReader, _ key: String) -> Located<[String]>? {
         let use = "an absolute path, then arguments, \(wordsMax) texts at most"
+        guard let nodes = reader.list(key, of: "texts: \(use)") else { return nil }
         var words: [String] = []
-        for (place, entry) in (reader.list(key, of: "texts: \(use)") ?? []).enumerated() {
+        for (place, entry) in nodes.enumerated() {
             let word = reader.value(of: entry.node, entry.keyPath, use: use) { text in
                 let isFit =
                     text.utf8.count <= bytesMax && !text.utf8.contains(0) && place < wordsMax
                     && (place > 0 || text.hasPrefix("/"))
                 return isFit ? text : nil
             }
-            guard let word else { return [] }
+            guard let word else { return nil }
             words.append(word.value)
         }
-        return words
+        return Located(value: words, place: reader.place(of: key), keyPath: reader.path(key))
     }
 }

@@ -4,16 +4,12 @@ import Tokens
 
 /// The keys of `kind: play-integrity`.
 struct IntegrityDraft {
-    static let keys = [
-        "service_account", "decryption_key", "verification_key", "max_token_age", "url", "timeout",
-        "rate", "concurrent", "queue", "roots", "proxy",
-    ]
+    static let keys =
+        ["service_account", "decryption_key", "verification_key", "max_token_age"] + serviceKeys
     /// The field of the tokens, unless another is named.
     static let field = "app-attest-integrity-token"
     /// The keys about Google's service, which a local decoder does not ask.
-    private static let serviceKeys = [
-        "url", "timeout", "rate", "concurrent", "queue", "roots", "proxy",
-    ]
+    private static let serviceKeys = ["url"] + TokenCallSettings.keys.names
 
     private let reader: MappingReader
     private let name: String
@@ -22,9 +18,7 @@ struct IntegrityDraft {
     private let verification: Located<String>?
     private let ageMax: Located<Duration>?
     private let url: Located<String>?
-    private let calls: TokenCallSettings
-    private let roots: Located<String>?
-    private let proxy: String?
+    private var calls = TokenCallSettings()
 
     /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
     init(_ reader: MappingReader, name: String, isMeant: Bool) {
@@ -39,9 +33,7 @@ struct IntegrityDraft {
         let ageMost = Duration.seconds(IntegrityTerms.ageMost)
         ageMax = reader.duration("max_token_age", in: .seconds(10)...ageMost)
         url = reader.value("url", use: "https://host/path", OutboundDraft.url)
-        calls = TokenCallSettings(reader)
-        roots = file("roots")
-        proxy = OutboundDraft.proxy(reader)
+        TokenCallSettings.keys.read(reader, into: &calls)
         if isMeant { checkDecoder() }
     }
 
@@ -81,14 +73,14 @@ struct IntegrityDraft {
                 use: "store: { sqlite: portcullis.db }"
             )
         }
-        let certificates = roots.flatMap { files.certificates($0) }
+        let certificates = files.roots(reader)
         let decoder: IntegritySettings.Decoder
         if let account {
             guard let read = serviceAccount(account, files) else { return nil }
             var service = IntegrityService(name: name, account: read)
             if let url { service.url = url.value }
             service.calls = calls
-            (service.calls.roots, service.calls.proxy) = (certificates, proxy)
+            service.calls.roots = certificates
             decoder = .service(service)
         } else {
             let known = decryption.flatMap {
@@ -140,16 +132,16 @@ struct IntegrityDraft {
 
 /// The keys of `kind: siteverify`.
 struct SiteverifyDraft {
-    static let keys = [
-        "service", "url", "secret_file", "project", "site_key", "action", "hostname", "min_score",
-        "max_score", "remote_address", "timeout", "rate", "concurrent", "queue", "roots", "proxy",
-    ]
+    static let keys =
+        [
+            "service", "url", "secret_file", "project", "site_key", "action", "hostname",
+            "min_score", "max_score", "remote_address",
+        ] + TokenCallSettings.keys.names
 
     private let reader: MappingReader
     /// The settings, with all that needs no file; `nil` where an error was reported.
     private let settings: SiteverifySettings?
     private let secret: Located<String>?
-    private let roots: Located<String>?
 
     /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
     init(_ reader: MappingReader, name: String, isMeant: Bool) {
@@ -158,7 +150,6 @@ struct SiteverifyDraft {
         let service = reader.word("service", SiteverifySettings.Service.self)
         let url = Self.url(reader, service)
         secret = reader.filePath("secret_file", use: "a file's path")
-        roots = reader.filePath("roots", use: "a PEM file's path")
         let least = Self.score(reader, "min_score")
         let greatest = Self.score(reader, "max_score")
         if let least, let greatest, least.value > greatest.value {
@@ -181,8 +172,7 @@ struct SiteverifyDraft {
         let hosts = reader.texts("hostname", use: Self.wordUse, Self.word) ?? []
         read.hostnames = Set(hosts.map { $0.value.lowercased() })
         if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
-        read.calls = TokenCallSettings(reader)
-        read.calls.proxy = OutboundDraft.proxy(reader)
+        TokenCallSettings.keys.read(reader, into: &read.calls)
         settings = service == nil || url == nil ? nil : read
         if service?.value == .enterprise, isMeant {
             reader.require("site_key", use: "site_key: the key that the site or app shows")
@@ -244,7 +234,7 @@ struct SiteverifyDraft {
     /// The settings, with the files read; `nil` where there is an error, which was reported.
     func validated(_ files: NamedFiles) -> SiteverifySettings? {
         let log = reader.log
-        let certificates = roots.flatMap { files.certificates($0) }
+        let certificates = files.roots(reader)
         guard let text = secretText(files), var valid = settings else { return nil }
         (valid.secret, valid.calls.roots) = (text, certificates)
         if valid.hostnames.isEmpty {

@@ -2,7 +2,7 @@ package import Proxy
 import Rules
 
 /// The contents and the targets of the logs.
-package struct LogSettings: Hashable, Sendable {
+package struct LogSettings: Hashable, Declared {
     package enum Access: Hashable, Sendable {
         /// Standard output. The default.
         case on
@@ -29,6 +29,17 @@ package struct LogSettings: Hashable, Sendable {
             case .name, nil: return nil
             }
         }
+
+        /// As a file writes it.
+        var text: String {
+            switch self {
+            case .on: "on"
+            case .off: "off"
+            case .file(let path): path
+            case .syslog(Self.device): "syslog"
+            case .syslog(let place): "syslog:\(place.text)"
+            }
+        }
     }
 
     /// The names of swift-log.
@@ -45,41 +56,45 @@ package struct LogSettings: Hashable, Sendable {
 
     package init() {}
 
-    private static let keys = ["access", "format", "time", "sample", "address_refusals", "level"]
+    static let keys = Keys<Self> {
+        Key("access", \.access, access)
+            .means("Where the line for each request goes.")
+        Key("format", \.lines.form, .word)
+            .means("The form of a line; combined is that of Apache and nginx.")
+        Key("time", \.lines.time, .word)
+            .means("In JSON: milliseconds since 1970 in time_ms, or ISO 8601 in time.")
+        Key("sample", \.lines.sample, sample)
+            .means("The share of the admitted requests that have a line. All others have one.")
+        Key("address_refusals", \.lines.addressRefusals, .orOff(unit: "/s"))
+            .means("Lines about refused requests of one address, on each event loop.")
+        Key("level", \.level, .word)
+            .means("The level of the gateway's own messages, on standard error.")
+    }
 
-    init(_ node: SourceNode?, folder: String, log: ProblemLog) {
-        self.init()
-        guard let node,
-            let reader = MappingReader(node, "log", keys: Self.keys, log: log)
-        else { return }
-        let access = reader.value(
-            "access",
-            use: "on | off | a file's path with a slash | syslog | syslog:unix:/PATH | "
-                + "syslog:ADDRESS:PORT",
-            words: ["on", "off", "syslog"]
-        ) { text -> Access? in
-            switch text {
-            case "on": .on
-            case "off": .off
-            case let text where text == "syslog" || text.hasPrefix("syslog:"): Access(syslog: text)
-            default: text.contains("/") ? .file(FilePath.joined(folder, text)) : nil
+    private static let sample = ValueForm<Share>(
+        { $0.value($1, use: "a percentage, 0%…100%") { Share(percent: $0) } },
+        text: { $0.text }
+    )
+
+    private static let access = ValueForm<Access>(
+        { reader, key in
+            reader.value(
+                key,
+                use: "on | off | a file's path with a slash | syslog | syslog:unix:/PATH | "
+                    + "syslog:ADDRESS:PORT",
+                words: ["on", "off", "syslog"]
+            ) { text -> Access? in
+                switch text {
+                case "on": return .on
+                case "off": return .off
+                case _ where text == "syslog" || text.hasPrefix("syslog:"):
+                    return Access(syslog: text)
+                default:
+                    let path = FilePath.joined(reader.log.folder, text)
+                    return text.contains("/") ? .file(path) : nil
+                }
             }
-        }
-        if let access { self.access = access.value }
-        lines = AccessLogRule(reader)
-        if let level = reader.word("level", Level.self) { self.level = level.value }
-    }
-}
-
-extension AccessLogRule {
-    fileprivate init(_ reader: MappingReader) {
-        self.init()
-        if let form = reader.word("format", Form.self) { self.form = form.value }
-        if let time = reader.word("time", Time.self) { self.time = time.value }
-        let sample = reader.value("sample", use: "a percentage, 0%…100%") { Share(percent: $0) }
-        if let sample { self.sample = sample.value }
-        if let refusals = reader.countOrOff("address_refusals", unit: "/s") {
-            addressRefusals = refusals.value
-        }
-    }
+        },
+        text: { $0.text }
+    )
 }

@@ -265,6 +265,8 @@ extension Duration {
         self = .milliseconds(product)
     }
 
+    static func days(_ count: Int64) -> Duration { .seconds(count * 86_400) }
+
     /// Whole milliseconds; no more than `Int64.max`.
     var settingMilliseconds: Int64 {
         let (seconds, attoseconds) = components

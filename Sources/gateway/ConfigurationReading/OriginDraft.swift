@@ -7,8 +7,8 @@ struct OriginDraft {
     private static let keys =
         [
             "servers", "host", "keep_fields", "paths", "proxy_protocol", "http2",
-            "connect_timeout", "first_byte_timeout", "tls", "audience",
-        ] + OriginRules.keys
+            "tls", "audience",
+        ] + OriginRules.keys.names
 
     let name: Located<String>
     let servers: [Located<ServerSettings>]

@@ -61,18 +61,7 @@ extension MappingReader {
         var rules = OriginRules()
         rules.connectTimeout = timeouts.connect
         rules.firstByteTimeout = timeouts.firstByte
-        for row in OriginRules.rows { row.read(self, into: &rules) }
-        if let balance = word("balance", Balance.self) { rules.balance = balance.value }
-        rules.retries = RetryRule(node("retries"), path("retries"), log: log)
-        SettingRow.read(
-            QueueRule.rows,
-            of: node("queue"),
-            path("queue"),
-            into: &rules.queue,
-            log: log
-        )
-        rules.ejection = Ejection(node("eject"), path("eject"), log: log)
-        rules.check = node("check").flatMap { ServerCheck($0, path("check"), log: log) }
+        OriginRules.keys.read(self, into: &rules)
         return rules
     }
 
@@ -103,140 +92,155 @@ extension MappingReader {
             )
         }
     }
+}
 
-    /// `0%` to `100%`, without decimals.
-    fileprivate func wholePercent(_ key: String) -> Int? {
-        let share: Located<Int>? = value(key, use: "a whole percentage, 0%…100%") { text in
-            guard text.hasSuffix("%") else { return nil }
-            return Self.digits(text.dropLast()).flatMap { (0...100).contains($0) ? $0 : nil }
-        }
-        return share?.value
+extension OriginRules: Declared {
+    static let keys = Keys<Self> {
+        Key("balance", \.balance, .word)
+            .means("Which server gets a request.")
+        Key("slow_start", \.slowStart, .milliseconds(.zero ... .seconds(3600)))
+            .means("In which a server that came back gets its share step by step.")
+        Key("eject", \.ejection, .mapping)
+            .means("When a server that fails is passed over.")
+        Key("check", orNone: \.check, ValueForm { ServerCheck.read($0, $1) })
+            .means("Asks each server whether it is well.")
+        Key("resolve_interval", \.resolveInterval, .milliseconds(.seconds(1) ... .days(1)))
+            .means("From one look-up of names to the next. The shortest of all origins counts.")
+        Key("total_timeout", \.totalTimeout, .milliseconds(.zero...Timeouts.range.upperBound))
+            .means("From the first connect to the head of the response, over all tries.")
+        Key("retries", \.retries, .mapping)
+            .means("When a request is sent once more.")
+        Key("queue", \.queue, .mapping)
+            .means("How requests wait while all servers have max_connections.")
+        Key("http2_streams", \.http2Streams, .count(1...1_000))
+            .means("Requests at once on an HTTP/2 connection; fewer where the server says so.")
+            .because("the least that RFC 9113 recommends")
+        Key("http2_connections", \.http2Connections, .count(1...100))
+            .means("HTTP/2 connections of an event loop to a server.")
+        Key("connect_timeout", \.connectTimeout, .milliseconds(Timeouts.range))
+            .means("For a connection to a server.")
+            .because("that of timeouts.connect")
+        Key("first_byte_timeout", \.firstByteTimeout, .milliseconds(Timeouts.range))
+            .means("From the end of a request to the head of its response.")
+            .because("that of timeouts.first_byte")
     }
 }
 
-extension OriginRules {
-    /// The keys of an origin that say how its servers share requests.
-    static let keys = [
-        "balance", "slow_start", "eject", "check", "resolve_interval", "total_timeout", "retries",
-        "queue", "http2_streams", "http2_connections",
-    ]
-
-    static let rows: [SettingRow<Self>] = [
-        SettingRow("slow_start", .milliseconds(\.slowStart, .zero ... .seconds(3600))),
-        SettingRow(
-            "resolve_interval",
-            .milliseconds(\.resolveInterval, .seconds(1) ... .seconds(86_400))
-        ),
-        SettingRow(
-            "total_timeout",
-            .milliseconds(\.totalTimeout, .zero...Timeouts.range.upperBound)
-        ),
-        SettingRow("http2_streams", .count(\.http2Streams, 1...1_000)),
-        SettingRow("http2_connections", .count(\.http2Connections, 1...100)),
-        SettingRow("connect_timeout", .milliseconds(\.connectTimeout, Timeouts.range)),
-        SettingRow("first_byte_timeout", .milliseconds(\.firstByteTimeout, Timeouts.range)),
-    ]
-}
-
-extension QueueRule {
-    static let rows: [SettingRow<Self>] = [
-        SettingRow("max", .count(\.max, 0...10_000)),
-        SettingRow("timeout", .milliseconds(\.timeout, Timeouts.range)),
-    ]
-}
-
-extension RetryRule {
-    fileprivate init(_ node: SourceNode?, _ keyPath: String, log: ProblemLog) {
-        self.init()
-        let keys = ["max", "budget", "minimum"]
-        guard let node, let reader = MappingReader(node, keyPath, keys: keys, log: log) else {
-            return
-        }
-        if let value = reader.integer("max", in: 0...10) { max = value.value }
-        if let value = reader.wholePercent("budget") { budget = value }
-        if let value = reader.integer("minimum", in: 0...10_000) { minimum = value.value }
+extension QueueRule: Declared {
+    static let keys = Keys<Self> {
+        Key("max", \.max, .count(0...10_000))
+            .means("Requests that wait. More are answered 503.")
+            .because("close to Envoy's, which is 1024")
+        Key("timeout", \.timeout, .milliseconds(Timeouts.range))
+            .means("How long one waits; then 503.")
     }
 }
 
-extension Ejection {
-    private static let rows: [SettingRow<Self>] = [
-        SettingRow("failures", .count(\.failures, 0...1000)),
-        SettingRow("time", .milliseconds(\.time, Timeouts.range)),
-        SettingRow("time_max", .milliseconds(\.timeMax, Timeouts.range)),
-    ]
+extension RetryRule: Declared {
+    static let keys = Keys<Self> {
+        Key("max", \.max, .count(0...10))
+            .means("How often a request is sent once more when its connection broke.")
+        Key("budget", \.budget, .percent)
+            .means("The most retries under way, as a share of the origin's requests under way.")
+            .because("Envoy's")
+        Key("minimum", \.minimum, .count(0...10_000))
+            .means("Retries under way that are allowed in any case.")
+            .because("Envoy's")
+    }
+}
 
-    fileprivate init(_ node: SourceNode?, _ keyPath: String, log: ProblemLog) {
-        self.init()
-        let keys = ["failures", "statuses", "time", "time_max", "share"]
-        guard let node, let reader = MappingReader(node, keyPath, keys: keys, log: log) else {
-            return
-        }
-        for row in Self.rows { row.read(reader, into: &self) }
-        let use = "statuses from 400 to 599"
-        let read: [Located<Int>]? = reader.list("statuses", of: use) { text in
-            MappingReader.digits(text).flatMap { (400...599).contains($0) ? $0 : nil }
-        }
-        if let read { statuses = read.map(\.value) }
-        if let value = reader.wholePercent("share") { share = value }
-        guard timeMax < time else { return }
-        let (longest, first) = (Duration.milliseconds(timeMax), Duration.milliseconds(time))
+extension Ejection: Declared {
+    static let keys = Keys<Self> {
+        Key("failures", \.failures, .count(0...1000))
+            .means("After this many failed requests in a row; 0 for never.")
+        Key("statuses", \.statuses, statusList)
+            .means("The statuses by which a request fails.")
+        Key("time", \.time, .milliseconds(Timeouts.range))
+            .means("For how long. It is doubled with each ejection.")
+        Key("time_max", \.timeMax, .milliseconds(Timeouts.range))
+            .means("The longest such time.")
+        Key("share", \.share, .percent)
+            .means("The most servers of the origin that are ejected at a time.")
+    }.checked { reader, ejection in
+        guard ejection.timeMax < ejection.time else { return }
+        let longest = Duration.milliseconds(ejection.timeMax)
+        let first = Duration.milliseconds(ejection.time)
         reader.error(
             "time_max",
             found: "\(longest.settingText), which is less than time, \(first.settingText)",
             use: "at least the time of the first ejection"
         )
     }
+
+    private static let statusList = ValueForm<[Int]>(
+        { reader, key in
+            let list: [Located<Int>]? = reader.list(key, of: "statuses from 400 to 599") { text in
+                MappingReader.digits(text).flatMap { (400...599).contains($0) ? $0 : nil }
+            }
+            let place = reader.place(of: key)
+            return list.map {
+                Located(value: $0.map(\.value), place: place, keyPath: reader.path(key))
+            }
+        },
+        text: { $0.map(String.init).joined(separator: ", ") }
+    )
 }
 
 // How an origin's `check` is written.
-extension ServerCheck {
+extension ServerCheck: Declared {
     private static let range = Duration.milliseconds(10)...Duration.seconds(3600)
 
-    private static let rows: [SettingRow<Self>] = [
-        SettingRow("interval", .milliseconds(\.interval, range)),
-        SettingRow("timeout", .milliseconds(\.timeout, range)),
-        SettingRow("healthy", .count(\.healthy, 1...100)),
-        SettingRow("unhealthy", .count(\.unhealthy, 1...100)),
-    ]
+    static let keys = Keys<Self> {
+        Key("path", \.path, ValueForm { $0.value($1, use: pathUse, path) })
+            .means("Each server is asked for this path.")
+        Key("grpc", orNone: \.grpc, service)
+            .means("In the place of path: each server is asked by gRPC's health protocol.")
+        Key("host", orNone: \.host, hostForm)
+            .means("The Host of the question. Without it, the server's address.")
+        Key("status", \.statuses, ValueForm { $0.value($1, use: statusUse, statuses) })
+            .means("The statuses of a server that is well.")
+        Key("interval", \.interval, .milliseconds(range))
+            .means("From one check to the next, a tenth more or less at random.")
+        Key("timeout", \.timeout, .milliseconds(range))
+            .means("For a whole check.")
+        Key("healthy", \.healthy, .count(1...100))
+            .means("Good checks in a row that bring a server back.")
+        Key("unhealthy", \.unhealthy, .count(1...100))
+            .means("Failed checks in a row that take a server out.")
+    }.checked { reader, check in
+        if check.grpc == nil { reader.require("path", use: "path: /health") }
+        for key in ["path", "status"] where check.grpc != nil && reader.has(key) {
+            reader.error(key, found: "it and grpc", use: "one of both")
+        }
+    }
 
-    init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
-        self.init()
-        let keys = [
-            "path", "grpc", "host", "status", "interval", "timeout", "healthy", "unhealthy",
-        ]
-        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
-        let service: Located<String>? = reader.value(
-            "grpc",
-            use: "server, or the name of a gRPC service"
-        ) { text in
-            let isName = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
-            return (1...ServerCheck.serviceMax).contains(text.utf8.count) && isName ? text : nil
+    private static let service = ValueForm<String>.text("server, or the name of a gRPC service") {
+        text in
+        let isName = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        return (1...ServerCheck.serviceMax).contains(text.utf8.count) && isName ? text : nil
+    }
+
+    private static let pathUse = "a path and maybe a query, such as /health"
+
+    private static func path(_ text: String) -> String? {
+        let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }
+        return text.hasPrefix("/") && isPlain ? text : nil
+    }
+
+    private static let hostForm = ValueForm<String>.text(
+        "a host name, with a port or without",
+        ConfigurationDraft.hostName
+    )
+
+    private static let statusUse = "a status or two with a hyphen, such as 200 or 200-399"
+
+    /// `nil`, with a problem, where neither a path nor a service can be asked for.
+    fileprivate static func read(_ reader: MappingReader, _ key: String) -> Located<ServerCheck>? {
+        let stated = Stated(reader.node(key), reader.path(key), over: ServerCheck(), reader.log)
+        guard let stated, stated.located("path", \.path) != nil || stated.value.grpc != nil else {
+            return nil
         }
-        grpc = service?.value
-        if grpc == nil { reader.require("path", use: "path: /health") }
-        for key in ["path", "status"] where grpc != nil {
-            guard let node = reader.node(key) else { continue }
-            log.error(node.place, reader.path(key), found: "it and grpc", use: "one of both")
-        }
-        let path: Located<String>? = reader.value(
-            "path",
-            use: "a path and maybe a query, such as /health"
-        ) { text in
-            let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x23 }
-            return text.hasPrefix("/") && isPlain ? text : nil
-        }
-        let host: Located<String>? = reader.value(
-            "host",
-            use: "a host name, with a port or without",
-            ConfigurationDraft.hostName
-        )
-        self.host = host?.value
-        let use = "a status or two with a hyphen, such as 200 or 200-399"
-        let statuses: Located<ClosedRange<Int>>? = reader.value("status", use: use, Self.statuses)
-        if let statuses { self.statuses = statuses.value }
-        for row in Self.rows { row.read(reader, into: &self) }
-        guard path != nil || grpc != nil else { return nil }
-        if let path { self.path = path.value }
+        return Located(value: stated.value, place: stated.place, keyPath: stated.keyPath)
     }
 
     private static func statuses(_ text: String) -> ClosedRange<Int>? {

@@ -6,28 +6,33 @@ import Signatures
 
 /// What the settings of calls to any other party share.
 enum OutboundDraft {
-    /// Reads `proxy`: a proxy that supports CONNECT.
-    static func proxy(_ reader: MappingReader) -> String? {
-        reader.value("proxy", use: "http://host:port") { text in
-            isAddress(text, scheme: "http://", needsPort: true) ? text : nil
-        }?.value
+    /// `proxy`: a proxy that supports CONNECT.
+    static let proxy = ValueForm<String>.text("http://host:port") { text in
+        isAddress(text, scheme: "http://", needsPort: true) ? text : nil
     }
 
-    /// Reads `min_interval` and `max_interval` of what is fetched again and again: 1s…1d, 1s…7d.
-    /// They are left as they are where the file does not say them.
-    static func readIntervals(
-        _ reader: MappingReader,
-        least: inout Duration,
-        most: inout Duration
-    ) {
-        let (second, day) = (Duration.seconds(1), Duration.seconds(86_400))
-        let statedLeast = reader.duration("min_interval", in: second...day)
-        let statedMost = reader.duration("max_interval", in: second...(day * 7))
-        if let statedLeast { least = statedLeast.value }
-        if let statedMost { most = statedMost.value }
-        guard least > most, let stated = statedMost ?? statedLeast else { return }
-        reader.log.error(
-            stated,
+    /// An address of HTTPS.
+    static let address = ValueForm<String>.text("https://host/path", url)
+
+    /// The keys `min_interval` and `max_interval` of what is fetched again and again.
+    static func intervals<Section>(
+        _ least: Key<Section>.Path<Duration>,
+        _ most: Key<Section>.Path<Duration>,
+        _ what: String
+    ) -> [Key<Section>] {
+        [
+            Key("min_interval", least, .time(.seconds(1) ... .days(1)))
+                .means("The shortest time between two requests for \(what)."),
+            Key("max_interval", most, .time(.seconds(1) ... .days(7)))
+                .means("The longest time between two requests for \(what)."),
+        ]
+    }
+
+    /// Reports a shortest time that is longer than the longest.
+    static func checkIntervals(_ reader: MappingReader, least: Duration, most: Duration) {
+        guard least > most else { return }
+        reader.error(
+            reader.has("max_interval") ? "max_interval" : "min_interval",
             found: "a shortest time that is longer than the longest",
             use: "min_interval: at most max_interval, which is \(most.settingText)"
         )
@@ -58,6 +63,11 @@ enum OutboundDraft {
 }
 
 extension NamedFiles {
+    /// The certificates of the file at a section's key `roots`; `nil` where there is none.
+    func roots(_ reader: MappingReader) -> [UInt8]? {
+        reader.filePath("roots", use: "a PEM file's path").flatMap { certificates($0) }
+    }
+
     /// Reads a file of authorities.
     func certificates(_ file: Located<String>) -> [UInt8]? {
         let path = path(of: file)
@@ -75,135 +85,118 @@ extension NamedFiles {
     }
 }
 
-extension TokenCallSettings {
-    private static let rows: [SettingRow<Self>] = [
-        SettingRow("timeout", .time(\.timeout, .milliseconds(100) ... .seconds(30))),
-        SettingRow("concurrent", .count(\.concurrent, 1...64)),
-        SettingRow("queue", .count(\.queue, 1...100_000)),
-        SettingRow("rate", .perSecond(\.perSecond, of: "calls in a second", max: 1_000)),
-    ]
-
-    /// The limits of the calls about tokens.
-    init(_ reader: MappingReader) {
-        self.init()
-        for row in Self.rows { row.read(reader, into: &self) }
-    }
-}
-
-/// The section `google` in the file's words.
-struct GoogleDraft {
-    private(set) var settings = GoogleSettings()
-    private let roots: Located<String>?
-
-    init(_ node: SourceNode?, log: ProblemLog) {
-        let keys = ["status_list", "roots", "proxy", "timeout"]
-        guard let node, let reader = MappingReader(node, "google", keys: keys, log: log) else {
-            roots = nil
-            return
-        }
-        roots = reader.filePath("roots", use: "a PEM file's path")
-        settings.proxy = OutboundDraft.proxy(reader)
-        if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
-            settings.timeout = time.value
-        }
-        readStatusList(reader)
-    }
-
-    private mutating func readStatusList(_ reader: MappingReader) {
-        let keys = ["url", "min_interval", "max_interval"]
-        guard let inner = reader.inner("status_list", keys: keys) else { return }
-        if let url = inner.value("url", use: "https://host/path", OutboundDraft.url) {
-            settings.statusListURL = url.value
-        }
-        OutboundDraft.readIntervals(
-            inner,
-            least: &settings.intervalMin,
-            most: &settings.intervalMax
-        )
-    }
-
-    /// The settings, with the file of the authorities read.
-    func validated(_ files: NamedFiles) -> GoogleSettings {
-        var valid = settings
-        if let roots { valid.roots = files.certificates(roots) }
-        return valid
+extension TokenCallSettings: Declared {
+    static let keys = Keys<Self> {
+        Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(30)))
+            .means("Of a call, from the hand-in to the answer.")
+        Key("rate", \.perSecond, .perSecond(of: "calls in a second", max: 1_000))
+            .means("Calls in a second.")
+        Key("concurrent", \.concurrent, .count(1...64))
+            .means("Calls at once.")
+        Key("queue", \.queue, .count(1...100_000))
+            .means("Calls that wait. A further one is not made.")
+        Key("roots", read: .file("a PEM file's path"))
+            .means("The authorities that are believed instead of the machine's.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
+            .means("A proxy that takes CONNECT.")
     }
 }
 
 /// The calls to Google's servers. They are made only where an app is an Android app.
-package struct GoogleSettings: Hashable, Sendable {
-    /// `status_list.url`: the list of revoked attestation certificates. Default Google's.
+package struct GoogleSettings: Hashable, Declared {
     package var statusListURL = "https://android.googleapis.com/attestation/status"
-    /// `status_list.min_interval`: the shortest time between two requests for it, whatever the
-    /// answer says. Default 15m, 1s…1d.
+    /// Whatever the answer says.
     package var intervalMin = Duration.seconds(900)
-    /// `status_list.max_interval`: the longest one. Default 6h, 1s…7d: a quarter of the default of
-    /// an app's `status_max_age`, so that some requests may fail before enrolments are refused.
     package var intervalMax = Duration.seconds(21_600)
     /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
     package var roots: [UInt8]?
-    /// `proxy`: a proxy that supports CONNECT. Default none.
     package var proxy: String?
-    /// `timeout`: of a call, from the name's look-up to the last byte. Default 30s, 100ms…5m.
+    /// From the name's look-up to the last byte.
     package var timeout = Duration.seconds(30)
 
     package init() {}
+
+    static let keys = Keys<Self> {
+        Key("status_list", statusList)
+            .means("Google's list of revoked attestation certificates.")
+        Key("roots", read: .file("a PEM file's path"))
+            .means("The authorities that are believed instead of the machine's.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
+            .means("A proxy that takes CONNECT.")
+        Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
+            .means("Of a whole call.")
+    }
+
+    private static let statusList = Keys<Self> {
+        Key("url", \.statusListURL, OutboundDraft.address)
+            .means("Where the list is.")
+        OutboundDraft.intervals(\.intervalMin, \.intervalMax, "the list")
+    }.checked { OutboundDraft.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
 }
 
-/// The section `apple` in the file's words.
-struct AppleDraft {
-    /// One of the keys.
-    struct Key {
-        let team: Located<String>?
-        let keyID: Located<String>?
-        let file: Located<String>?
+extension Stated<GoogleSettings> {
+    /// The settings, with the file of the authorities read.
+    func validated(_ files: NamedFiles) -> GoogleSettings {
+        var valid = value
+        valid.roots = files.roots(reader)
+        return valid
+    }
+}
+
+/// The file of a private key for Apple's services: an element of `apple.keys`.
+private struct AppleKeyFile: Declared {
+    var team = ""
+    var keyID = ""
+    var file = ""
+
+    static let keys = Keys<Self> {
+        Key("team", \.team, id)
+            .means("The team whose apps the key is for. One key for each.")
+            .mandatory("team: the team's id, such as ABCDE12345")
+        Key("key_id", \.keyID, id)
+            .means("The key's id.")
+            .mandatory("key_id: the key's id, such as ABC123DEFG")
+        Key("file", \.file, .file("a .p8 file's path"))
+            .means("The key. Only its owner and group may read it. A reload reads it again.")
+            .mandatory("file: AuthKey_….p8, as downloaded from developer.apple.com")
     }
 
-    private static let keys = [
-        "keys", "authorization", "hosts", "roots", "proxy", "timeout", "concurrent", "queue",
-        "rate", "receipts",
-    ]
+    private static let id = ValueForm<String>.text("ten capital letters and digits") { text in
+        AppleCredential.isID(text) ? text : nil
+    }
 
-    private(set) var settings = AppleSettings()
-    private static let rows: [SettingRow<AppleSettings>] = [
-        SettingRow("timeout", .time(\.timeout, .milliseconds(100) ... .seconds(300))),
-        SettingRow("concurrent", .count(\.concurrent, 1...64)),
-        SettingRow("queue", .count(\.queue, 1...100_000)),
-        SettingRow("rate", .perSecond(\.perSecond, of: "calls to one host in a second", max: 1000)),
-    ]
-
-    private var credentials: [Key] = []
-    private var roots: Located<String>?
-
-    init(_ node: SourceNode?, log: ProblemLog) {
-        guard let node, let reader = MappingReader(node, "apple", keys: Self.keys, log: log) else {
-            return
-        }
+    static func all(_ reader: MappingReader) -> [Stated<AppleKeyFile>] {
         let nodes = reader.list("keys", of: "{ team: …, key_id: …, file: AuthKey_….p8 }") ?? []
-        credentials = nodes.compactMap { Self.key($0, $1, log) }
-        if let word = reader.word("authorization", AppleSettings.Authorization.self) {
-            settings.authorization = word.value
-        }
-        readHosts(reader)
-        roots = reader.filePath("roots", use: "a PEM file's path")
-        settings.proxy = OutboundDraft.proxy(reader)
-        for row in Self.rows { row.read(reader, into: &settings) }
-        settings.receipts = RenewalSettings(reader.node("receipts"), log: log)
+        return nodes.compactMap { Stated($0, $1, over: AppleKeyFile(), reader.log) }
     }
+}
 
-    private static func key(_ node: SourceNode, _ keyPath: String, _ log: ProblemLog) -> Key? {
-        let keys = ["team", "key_id", "file"]
-        guard let reader = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
-        reader.require("team", use: "team: the team's id, such as ABCDE12345")
-        reader.require("key_id", use: "key_id: the key's id, such as ABC123DEFG")
-        reader.require("file", use: "file: AuthKey_….p8, as downloaded from developer.apple.com")
-        let id = { (text: String) in AppleCredential.isID(text) ? text : nil }
-        let use = "ten capital letters and digits"
-        return Key(
-            team: reader.value("team", use: use, id),
-            keyID: reader.value("key_id", use: use, id),
-            file: reader.filePath("file", use: "a .p8 file's path")
-        )
+extension AppleSettings: Declared {
+    static let keys = Keys<Self> {
+        Key("keys")
+            .means("The keys for Apple's services, one for each team.")
+        Key("authorization", \.authorization, .word)
+            .means("Whether a token stands alone in calls about receipts, or behind Bearer.")
+            .because("as in Apple's example")
+        Key("hosts", partOf: \.hosts)
+            .means("Addresses to be asked instead of Apple's.")
+        Key("roots", read: .file("a PEM file's path"))
+            .means("The authorities that are believed instead of the machine's.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
+            .means("A proxy that takes CONNECT.")
+        Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
+            .means("For a call, waiting for its turn included.")
+        Key("concurrent", \.concurrent, .count(1...64))
+            .means("Calls to one host at once.")
+        Key("queue", \.queue, .count(1...100_000))
+            .means("Calls that wait for one host. A further one is not made.")
+        Key("rate", \.perSecond, .perSecond(of: "calls to one host in a second", max: 1000))
+            .means("Calls to one host in a second.")
+        Key("receipts", \.receipts, .mapping)
+            .means("The renewal of receipts.")
+    }.checked { reader, settings in
+        _ = AppleKeyFile.all(reader)
+        settings.readHosts(reader)
     }
 
     private mutating func readHosts(_ reader: MappingReader) {
@@ -214,7 +207,7 @@ struct AppleDraft {
                 OutboundDraft.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
             }
             guard let address else { continue }
-            settings.hosts[host] = address.value
+            hosts[host] = address.value
             let other = AppleHost.all.first {
                 $0.address == address.value && $0.environment != host.environment
             }
@@ -226,26 +219,28 @@ struct AppleDraft {
             )
         }
     }
+}
 
-    // MARK: Files
-
+extension Stated<AppleSettings> {
     /// The settings, with the files read: then memory has all that a call needs.
     func validated(_ files: NamedFiles) -> AppleSettings {
-        var valid = settings
+        var valid = value
         var seen: [String: Problem.Place] = [:]
-        for key in credentials {
-            if let team = key.team {
+        for key in AppleKeyFile.all(reader) {
+            if let team = key.located("team", \.team) {
                 files.log.claim(team, in: &seen, use: "one key for each team")
             }
             guard let credential = credential(key, files) else { continue }
             valid.credentials.append(credential)
         }
-        if let roots { valid.roots = files.certificates(roots) }
+        valid.roots = files.roots(reader)
         return valid
     }
 
-    private func credential(_ key: Key, _ files: NamedFiles) -> AppleCredential? {
-        guard let team = key.team, let keyID = key.keyID, let file = key.file else { return nil }
+    private func credential(_ key: Stated<AppleKeyFile>, _ files: NamedFiles) -> AppleCredential? {
+        guard let team = key.located("team", \.team), let keyID = key.located("key_id", \.keyID),
+            let file = key.located("file", \.file)
+        else { return nil }
         let use = "a readable .p8 file; relative paths count from the configuration's folder"
         let limit = AppleCredential.fileBytesMax
         guard let bytes = files.secret(file, limit: limit, use: use) else { return nil }
@@ -263,17 +258,14 @@ struct AppleDraft {
     }
 }
 
-extension RenewalSettings {
-    /// The section `apple.receipts`.
-    init(_ node: SourceNode?, log: ProblemLog) {
-        self.init()
-        let keys = ["renew", "rate", "every"]
-        guard let node, let reader = MappingReader(node, "apple.receipts", keys: keys, log: log)
-        else { return }
-        if let flag = reader.flag("renew") { renews = flag.value }
-        let rate = reader.rate("rate", of: "calls a second", max: 1_000)
-        if let rate { perSecond = rate.value }
-        let day = Duration.seconds(86_400)
-        if let time = reader.duration("every", in: day...(day * 60)) { every = time.value }
+extension RenewalSettings: Declared {
+    static let keys = Keys<Self> {
+        Key("renew", \.renews, .flag)
+            .means("Whether receipts are renewed.")
+        Key("rate", \.perSecond, .perSecond(of: "calls a second", max: 1_000))
+            .means("Calls a second at most.")
+        Key("every", \.every, .time(.days(1) ... .days(60)))
+            .means("How long a receipt is left alone after it was renewed.")
+            .because("Apple gives no newer one within a day, and takes none after 90 days")
     }
 }

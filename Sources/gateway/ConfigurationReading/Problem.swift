@@ -78,6 +78,8 @@ package final class ProblemLog {
     package private(set) var problems: [Problem] = []
     /// The record of the readers' look-ups; `nil` where it is not needed.
     var record: ReadingRecord?
+    /// The configuration's folder, from which relative paths count.
+    var folder = ""
     /// Whether values may have the form of a variable, as the requests of test cases may.
     let allowsVariables: Bool
     private var known: Set<Problem> = []

@@ -197,7 +197,7 @@ struct JWTDraft {
 
     private enum Source {
         case file(Located<String>)
-        case address(KeySetAddress, roots: Located<String>?)
+        case address(Stated<KeySetAddress>)
     }
 
     private enum Once: String, CaseIterable {
@@ -280,21 +280,19 @@ struct JWTDraft {
     }
 
     private static func source(_ reader: MappingReader) -> Source? {
-        let fetchingKeys = ["min_interval", "max_interval", "roots", "proxy", "timeout"]
-        guard let inner = reader.inner("keys", keys: ["url", "file"] + fetchingKeys) else {
-            return nil
-        }
-        let url = inner.value("url", use: "https://host/path", OutboundDraft.url)
+        let stated = Stated(
+            reader.node("keys"),
+            reader.path("keys"),
+            over: KeySetAddress(),
+            reader.log
+        )
+        guard let stated else { return nil }
+        let inner = stated.reader
         let file = inner.filePath("file", use: "a file's path")
-        let roots = inner.filePath("roots", use: "a PEM file's path")
-        let fetching = KeySetAddress(inner)
-        switch (url, file) {
-        case (let url?, nil):
-            var address = fetching
-            address.url = url.value
-            return .address(address, roots: roots)
+        switch (stated.located("url", \.url), file) {
+        case (.some, nil): return .address(stated)
         case (nil, let file?):
-            for key in fetchingKeys where inner.has(key) {
+            for key in KeySetAddress.fetchingKeys where inner.has(key) {
                 inner.error(
                     key,
                     found: "it beside file, where it has no effect",
@@ -306,7 +304,7 @@ struct JWTDraft {
         case (nil, nil), (.some, .some):
             reader.log.error(
                 inner,
-                found: url == nil ? "neither url nor file" : "url and file",
+                found: file == nil ? "neither url nor file" : "url and file",
                 use: "one of the two"
             )
             return nil
@@ -347,9 +345,9 @@ struct JWTDraft {
             )
         }
         switch source {
-        case .address(let address, let roots):
-            var address = address
-            if let roots { address.roots = files.certificates(roots) }
+        case .address(let stated):
+            var address = stated.value
+            address.roots = files.roots(stated.reader)
             return JWTSettings(terms: terms, keys: .address(address))
         case .file(let file):
             return keys(file, files).map { JWTSettings(terms: terms, keys: .set($0)) }
@@ -419,27 +417,31 @@ package struct JWTSettings: Sendable {
 }
 
 /// Where a set of keys is fetched, and how often.
-package struct KeySetAddress: Hashable, Sendable {
-    /// `url`: https alone.
+package struct KeySetAddress: Hashable, Declared {
     package var url = ""
-    /// `min_interval`: the shortest time between two requests, whatever the answer says and however
-    /// many tokens name an unknown key. Default 1m, 1s…1d.
+    /// Whatever the answer says, and however many tokens name an unknown key.
     package var intervalMin = Duration.seconds(60)
-    /// `max_interval`: the longest one. Default 6h, 1s…7d.
     package var intervalMax = Duration.seconds(21_600)
     /// `roots`: the certificates of a PEM file, instead of the system's; `nil` for the system's.
     package var roots: [UInt8]?
-    /// `proxy`: a proxy that supports CONNECT. Default none.
     package var proxy: String?
-    /// `timeout`: of a call, from the name's look-up to the last byte. Default 10s, 100ms…5m.
+    /// From the name's look-up to the last byte.
     package var timeout = Duration.seconds(10)
 
-    /// Reads all but the address and the roots.
-    init(_ reader: MappingReader) {
-        OutboundDraft.readIntervals(reader, least: &intervalMin, most: &intervalMax)
-        proxy = OutboundDraft.proxy(reader)
-        if let time = reader.duration("timeout", in: .milliseconds(100)...Duration.seconds(300)) {
-            timeout = time.value
-        }
-    }
+    static let keys = Keys<Self> {
+        Key("url", \.url, OutboundDraft.address)
+            .means("Where the issuer's keys are fetched.")
+        Key("file", read: .file("a file's path"))
+            .means("In the place of url: a JSON Web Key Set, read at a start and at a reload.")
+        OutboundDraft.intervals(\.intervalMin, \.intervalMax, "the keys")
+        Key("roots", read: .file("a PEM file's path"))
+            .means("The authorities that are believed instead of the machine's.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
+            .means("A proxy that takes CONNECT.")
+        Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
+            .means("Of a call, from the name's look-up to the last byte.")
+    }.checked { OutboundDraft.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
+
+    /// The keys that mean nothing beside a file.
+    fileprivate static let fetchingKeys = keys.names.filter { $0 != "url" && $0 != "file" }
 }

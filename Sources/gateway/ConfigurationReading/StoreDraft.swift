@@ -101,37 +101,37 @@ package struct LoadedStore: Sendable {
     package let problems: [Problem]
 }
 
-extension PostgreSQLSettings {
+extension PostgreSQLSettings: Declared {
     private static let times = Duration.milliseconds(100)...Duration.seconds(60)
+    private static let form =
+        "host=db.example.com dbname=portcullis user=portcullis sslmode=verify-full"
 
-    private static let rows: [SettingRow<Self>] = [
-        SettingRow("connect_timeout", .time(\.connectTimeout, times)),
-        SettingRow("statement_timeout", .time(\.statementTimeout, times)),
-        SettingRow("keys_cached", .count(\.keysCached, 1_000...100_000_000)),
-        SettingRow("revoked_within", .time(\.revokedWithin, .seconds(2) ... .seconds(60))),
-    ]
+    static let keys = Keys<Self> {
+        Key("address", \.address, .file(form))
+            .means("What libpq takes, without a password.")
+            .mandatory("address: \(form)")
+        Key("connect_timeout", \.connectTimeout, .time(times))
+            .means("How long a connection may take.")
+        Key("statement_timeout", \.statementTimeout, .time(times))
+            .means("How long the database may take for what is asked at once.")
+        Key("keys_cached", \.keysCached, .count(1_000...100_000_000))
+            .means("Keys in memory, some 142 bytes each. Others are read when they are used.")
+        Key("revoked_within", \.revokedWithin, .time(.seconds(2) ... .seconds(60)))
+            .means("From a revocation until no gateway admits a session of the key.")
+            .because("changes are read every second")
+        Key("gateway", \.gateway, name)
+            .means("The name of this gateway for operators. Without it, the host's.")
+    }
+
+    private static let name = ValueForm<String>.text(
+        "a name of 1…64 letters, digits, -, _ and ., and no - first"
+    ) { GatewayName.isValid($0) ? $0 : nil }
 
     /// Reads `store.postgresql`; `nil` without an address.
     init?(_ node: SourceNode, log: ProblemLog) {
-        self.init(address: "")
-        let reader = SettingRow.read(
-            Self.rows,
-            after: ["address"],
-            before: ["gateway"],
-            of: node,
-            "store.postgresql",
-            into: &self,
-            log: log
-        )
-        guard let reader else { return nil }
-        let use = "host=db.example.com dbname=portcullis user=portcullis sslmode=verify-full"
-        reader.require("address", use: "address: \(use)")
-        let address = reader.value("address", use: use) { $0.isEmpty ? nil : $0 }
-        let nameUse = "a name of 1…64 letters, digits, -, _ and ., and no - first"
-        let name = reader.value("gateway", use: nameUse) { GatewayName.isValid($0) ? $0 : nil }
-        gateway = name?.value ?? ""
-        guard let address else { return nil }
-        self.address = address.value
+        let stated = Stated(node, "store.postgresql", over: Self(address: ""), log)
+        guard let stated, let address = stated.located("address", \.address) else { return nil }
+        self = stated.value
         Self.examine(address, log)
     }
 

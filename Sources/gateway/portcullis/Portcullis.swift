@@ -129,12 +129,10 @@ struct ReferenceCommand: ParsableCommand {
         case .metrics:
             Self.head("metric", "type", "meaning")
                 + AdminSnapshot.families.map { ["`\($0.name)`", $0.type, Self.cell($0.help)] }
-        case .keys: Self.head("key", "allowed") + Self.keys
+        case .keys: Self.head("key", "default", "allowed", "meaning") + Self.keys
         case .limits:
-            Self.head("key", "default", "allowed")
-                + ConfigurationSchema().limits.map {
-                    ["`\($0.key)`", $0.standard, Self.cell($0.allowed)]
-                }
+            Self.head("key", "default", "allowed", "meaning")
+                + ConfigurationSchema().limits.map(Self.cells)
         case .fronts:
             Self.head("finding", "proxy", "what to do")
                 + FrontAdvice.all.map { [$0.topic.rawValue, $0.front.rawValue, $0.text] }
@@ -150,10 +148,12 @@ struct ReferenceCommand: ParsableCommand {
         let rows = ConfigurationSchema().rows.filter {
             !$0.key.hasPrefix("default.") && known.insert($0.key).inserted
         }
-        return rows.map { row in
-            let word = row.isMandatory ? "mandatory: " : ""
-            return ["`\(row.key)`", word + cell(row.allowed)]
-        }
+        return rows.map(cells)
+    }
+
+    private static func cells(_ row: ConfigurationSchema.Row) -> [String] {
+        let standard = row.standard ?? (row.isMandatory ? "mandatory" : "")
+        return ["`\(row.key)`", cell(standard), cell(row.allowed), cell(row.meaning)]
     }
 
     private static func head(_ names: String...) -> [[String]] {

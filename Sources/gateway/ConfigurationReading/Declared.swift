@@ -1,0 +1,287 @@
+/// A type whose values are written as a mapping of the configuration: one declaration for each key.
+///
+/// From the declaration follow the reading with its problems, the schema and the pages of reference
+/// with meanings and defaults, the report of what differs between two files, and whether a reload
+/// takes a change.
+protocol Declared: Sendable {
+    static var keys: Keys<Self> { get }
+}
+
+/// The least that makes a running gateway take a change of a key.
+package enum ChangeNeed: Int, Comparable, Sendable {
+    /// A reload takes it.
+    case reload
+    /// A reload refuses it. A new process can take over from the one that runs.
+    case upgrade
+    /// Only a restart takes it.
+    case restart
+
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// A key whose value differs between two configurations.
+package struct SettingChange: Hashable, Sendable {
+    /// The key from the file's root: `limits.http2.streams`.
+    package let keyPath: String
+    /// The values as a file writes them; `nil` where they don't fit on a line.
+    package let from: String?
+    package let to: String?
+    package let needs: ChangeNeed
+
+    init(
+        keyPath: String,
+        from: String? = nil,
+        to: String? = nil,
+        needs: ChangeNeed = .reload
+    ) {
+        (self.keyPath, self.from, self.to, self.needs) = (keyPath, from, to, needs)
+    }
+
+    /// `timeouts.head: 10s → 15s, which needs an upgrade`
+    package var text: String {
+        let need: String =
+            switch needs {
+            case .reload: ""
+            case .upgrade: ", which needs an upgrade or a restart"
+            case .restart: ", which needs a restart"
+            }
+        let values = from.flatMap { from in to.map { "\(from) → \($0)" } }
+        return "\(keyPath): \(values ?? "changed")\(need)"
+    }
+}
+
+/// What a key means, in words: for the schema and the pages.
+struct KeyNotes: Hashable, Sendable {
+    /// One sentence or two.
+    var meaning = ""
+    /// The reason of the default; empty where the meaning says enough.
+    var reason = ""
+    var needs = ChangeNeed.reload
+    /// The version that had the key first.
+    var since = "1.0"
+    /// The default as a file writes it; `nil` where absence has no written form.
+    var standard: String?
+
+    /// The meaning, then the reason of the default, then what a change needs.
+    var text: String {
+        var parts = [meaning]
+        if !reason.isEmpty { parts.append("Its default: \(reason).") }
+        switch needs {
+        case .reload: break
+        case .upgrade: parts.append("A change needs an upgrade or a restart.")
+        case .restart: parts.append("A change needs a restart.")
+        }
+        if since != "1.0" { parts.append("Since \(since).") }
+        return parts.joined(separator: " ")
+    }
+}
+
+/// The declaration of one key.
+struct Key<Section>: Sendable {
+    typealias Path<Value> = any WritableKeyPath<Section, Value> & Sendable
+
+    let name: String
+    private(set) var notes = KeyNotes()
+    /// An example of the key, for a mapping without it; `nil` for a key that may be left out.
+    private(set) var example: String?
+    /// Reads the key over the section's value, which stays where the key is absent or has a
+    /// problem: then it returns `false`.
+    fileprivate let read: @Sendable (MappingReader, inout Section) -> Bool
+    /// The section's value as a file writes it.
+    let text: @Sendable (Section) -> String?
+    /// What differs in two sections, by the key path of the key.
+    fileprivate let changes: @Sendable (Section, Section, String) -> [SettingChange]
+
+    /// A key with a value of its own in the section.
+    init<Value: Equatable & Sendable>(
+        _ name: String,
+        _ path: Path<Value>,
+        _ form: ValueForm<Value>
+    ) {
+        self.name = name
+        read = { form.read($0, name, &$1[keyPath: path]) }
+        text = { form.text($0[keyPath: path]) }
+        changes = { old, new, keyPath in
+            let (old, new) = (old[keyPath: path], new[keyPath: path])
+            if let inner = form.inner { return inner(old, new, keyPath) }
+            guard old != new else { return [] }
+            return [SettingChange(keyPath: keyPath, from: form.text(old), to: form.text(new))]
+        }
+    }
+
+    /// A key without which the section's value is `nil`.
+    init<Value: Equatable & Sendable>(
+        _ name: String,
+        orNone path: Path<Value?>,
+        _ form: ValueForm<Value>
+    ) {
+        self.init(name, path, form.orNone)
+    }
+
+    /// A key of whose mapping the values stand in this section.
+    init(_ name: String, _ keys: Keys<Section>) {
+        self.name = name
+        read = { reader, section in
+            guard let inner = reader.inner(name, keys: keys.names) else { return false }
+            keys.read(inner, into: &section)
+            return true
+        }
+        text = { _ in nil }
+        changes = { keys.changes(from: $0, to: $1, at: $2) }
+    }
+
+    /// A key that is read in ``Keys/checked(_:)``, mostly together with others, or that is read
+    /// again when the files that it names are read.
+    init(_ name: String) {
+        self.name = name
+        read = { _, _ in true }
+        text = { _ in nil }
+        changes = { _, _, _ in [] }
+    }
+
+    /// The first of the keys that together make a value.
+    init<Value: Equatable & Sendable>(
+        _ name: String,
+        partOf path: any KeyPath<Section, Value> & Sendable
+    ) {
+        self.name = name
+        read = { _, _ in true }
+        text = { _ in nil }
+        changes = { old, new, keyPath in
+            guard old[keyPath: path] != new[keyPath: path] else { return [] }
+            return [SettingChange(keyPath: keyPath)]
+        }
+    }
+
+    /// A key with a value that the section does not keep in this form, such as a file's path.
+    init<Value>(_ name: String, read form: ValueForm<Value>) {
+        self.name = name
+        read = { reader, _ in form.located(reader, name) != nil }
+        text = { _ in nil }
+        changes = { _, _, _ in [] }
+    }
+
+    /// What the value is, in a sentence or two.
+    func means(_ meaning: String) -> Key { with { $0.notes.meaning = meaning } }
+
+    /// The reason of the default.
+    func because(_ reason: String) -> Key { with { $0.notes.reason = reason } }
+
+    /// What a change of it needs, and of all keys below it that need less.
+    func needs(_ need: ChangeNeed) -> Key { with { $0.notes.needs = need } }
+
+    /// The version that had it first.
+    func since(_ version: String) -> Key { with { $0.notes.since = version } }
+
+    /// A mapping without it is refused. The example is what to write.
+    func mandatory(_ example: String) -> Key { with { $0.example = example } }
+
+    private func with(_ change: (inout Key) -> Void) -> Key {
+        var key = self
+        change(&key)
+        return key
+    }
+}
+
+/// The declarations of a section's keys.
+struct Keys<Section>: Sendable {
+    let all: [Key<Section>]
+    /// Compares values and reads keys that belong together, after each key alone was read.
+    private var check: @Sendable (MappingReader, inout Section) -> Void = { _, _ in }
+
+    init(@KeysBuilder<Section> _ keys: () -> [Key<Section>]) { all = keys() }
+
+    /// The same keys, with what belongs together checked after they were read.
+    func checked(_ check: @escaping @Sendable (MappingReader, inout Section) -> Void) -> Keys {
+        var keys = self
+        keys.check = check
+        return keys
+    }
+
+    var names: [String] { all.map(\.name) }
+
+    /// Reads the keys of a mapping that may have others, too.
+    ///
+    /// - Returns: the keys that are there and have no problem.
+    @discardableResult
+    func read(_ reader: MappingReader, into section: inout Section) -> Set<String> {
+        for key in all {
+            var notes = key.notes
+            notes.standard = key.example == nil ? key.text(section) : nil
+            reader.log.record?.note(reader.path(key.name), notes)
+            if let example = key.example { reader.require(key.name, use: example) }
+        }
+        let given = all.filter { key in key.read(reader, &section) && reader.has(key.name) }
+        check(reader, &section)
+        return Set(given.map(\.name))
+    }
+
+    /// What differs.
+    ///
+    /// - keyPath: that of the section; empty for the file's root.
+    func changes(from old: Section, to new: Section, at keyPath: String) -> [SettingChange] {
+        all.flatMap { key in
+            key.changes(old, new, keyPath.isEmpty ? key.name : "\(keyPath).\(key.name)").map {
+                SettingChange(
+                    keyPath: $0.keyPath,
+                    from: $0.from,
+                    to: $0.to,
+                    needs: max($0.needs, key.notes.needs)
+                )
+            }
+        }
+    }
+}
+
+@resultBuilder enum KeysBuilder<Section> {
+    static func buildExpression(_ key: Key<Section>) -> [Key<Section>] { [key] }
+
+    static func buildExpression(_ keys: [Key<Section>]) -> [Key<Section>] { keys }
+
+    static func buildBlock(_ keys: [Key<Section>]...) -> [Key<Section>] { keys.flatMap(\.self) }
+}
+
+/// A section as a file states it: its value, and the places of its keys.
+struct Stated<Section: Declared>: Placed {
+    private(set) var value: Section
+    let reader: MappingReader
+    private let given: Set<String>
+
+    var place: Problem.Place { reader.place }
+    var keyPath: String { reader.keyPath }
+
+    /// Reads a mapping over a value: what the mapping does not say stays as it is.
+    ///
+    /// - Returns: `nil` where the node is absent, or no mapping, which is a problem.
+    init?(_ node: SourceNode?, _ keyPath: String, over value: Section, _ log: ProblemLog) {
+        guard let node,
+            let reader = MappingReader(node, keyPath, keys: Section.keys.names, log: log)
+        else { return nil }
+        self.value = value
+        self.reader = reader
+        given = Section.keys.read(reader, into: &self.value)
+    }
+
+    /// The value of a key that is there and has no problem.
+    func located<Value>(_ key: String, _ path: KeyPath<Section, Value>) -> Located<Value>? {
+        guard given.contains(key) else { return nil }
+        return Located(
+            value: value[keyPath: path],
+            place: reader.place(of: key),
+            keyPath: reader.path(key)
+        )
+    }
+}
+
+extension Declared {
+    /// Reads a mapping: what it does not say keeps the value that it has here.
+    ///
+    /// - Returns: `nil` where the node is absent, or no mapping, which is a problem.
+    @discardableResult
+    mutating func read(_ node: SourceNode?, _ keyPath: String, _ log: ProblemLog) -> MappingReader?
+    {
+        let stated = Stated(node, keyPath, over: self, log)
+        if let stated { self = stated.value }
+        return stated?.reader
+    }
+}
