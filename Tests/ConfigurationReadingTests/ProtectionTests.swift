@@ -38,6 +38,20 @@ import Testing
         )
     }
 
+    @Test func `a certificate in a key's place may be read by all, a key beside one may not`() {
+        func problems(_ key: String) -> [String] {
+            var files = MemoryFiles()
+            files.files = ["p.yaml": Self.secured, "c.pem": "-", "k.pem": key]
+            files.permissions["k.pem"] = 0o644
+            return ConfigurationLoader.load("p.yaml", files: files).errors.map(\.text)
+        }
+        let certificate = "-----BEGIN CERTIFICATE-----\n"
+        expectEqual(problems(certificate), [])
+        for key in ["PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY"] {
+            expectEqual(problems("\(certificate)-----BEGIN \(key)-----\n").count, 1)
+        }
+    }
+
     @Test func `a key may be its group's to read, not to write`() {
         for mode in [0o600, 0o400, 0o640, 0o440] as [UInt16] {
             expectEqual(Self.problems(keyMode: mode), [Self.openAdmin])

@@ -216,6 +216,9 @@ def changes(browser, gateway, screenshots):
     # The emergency, and back.
     for word, source in [("Observe all…", True), ("Resume all…", False)]:
         page.click(f"#observe-all:has-text('{word}')")
+        if not source:
+            # The end of the emergency says of each rule whom it would refuse.
+            page.wait_for_selector("#change-then:has-text('place-order: last hour')")
         page.click("#change-do")
         page.wait_for_selector("dialog[open]", state="detached")
         page.wait_for_selector(".notice:has-text('No rule refuses')", state="visible" if source else "detached")

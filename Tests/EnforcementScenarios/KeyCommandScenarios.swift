@@ -42,6 +42,12 @@ extension Scenarios {
             try expectEqual(keys("delete", id).printed, "\(id) deleted\n")
             try expectEqual(send(client, &key).reason, "key-unknown")
             #expect(try keys("delete", id).printed.hasPrefix("\(id) was deleted at "))
+            // What is left of it is in exports alone.
+            let text = try keys("show", "--json", id).printed
+            #expect(text.hasPrefix(#"{"status":"deleted","deleted_at":"20"#), "\(text)")
+            #expect(!text.contains("erased"), "\(text)")
+            #expect(try !keys("show", id).printed.contains("erased"))
+            #expect(try keys("export").printed.contains(#""erased_under":""#))
             try expectEqual(keys("restore", id).status, 1)
             try expectEqual(gateway.enrol(key, gateway.client()).reason, "key-revoked")
             try expectEqual(keys("history", id).printed, "")

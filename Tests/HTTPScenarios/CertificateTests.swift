@@ -182,9 +182,9 @@ extension Scenarios {
             let folder = try TemporaryFolder.make()
             defer { TemporaryFolder.remove(folder) }
             let one = try TestCertificate("one", names: "DNS:one.test", in: folder)
-            // A key that all users may read is refused before it is loaded.
+            // All users may read a certificate, also one that stands in a key's place.
             try FileManager.default.setAttributes(
-                [.posixPermissions: 0o600],
+                [.posixPermissions: 0o644],
                 ofItemAtPath: one.certificate
             )
             func problem(_ certificate: String, _ key: String) throws -> String {

@@ -85,4 +85,21 @@ import Testing
         expectEqual(replace(true), nil)
         #expect(replace(false) != nil)
     }
+
+    @Test func `of a deleted key only the id stays in memory`() throws {
+        let entry = Self.entry(0)
+        var shard = KeyShard()
+        shard.insert(entry, hash: Self.hash(entry.id), rehash: Self.hash)
+        shard[0].counters = CounterState(highest: SignCounter(rawValue: 41))
+        shard.keep([1, 2, 3], for: 0)
+        let bytes = shard.bytes
+        shard.set(.revoked, of: 0)
+        expectEqual(shard[0].publicKey, entry.publicKey)
+        expectEqual(shard[0].counters.highest.rawValue, 41)
+        shard.set(.deleted, of: 0)
+        expectEqual(shard[0].publicKey, .ofErasedKeys)
+        expectEqual(shard[0].counters, CounterState())
+        #expect(shard.bytes < bytes)
+        expectEqual(shard.find(entry.id, hash: Self.hash(entry.id)), 0)
+    }
 }

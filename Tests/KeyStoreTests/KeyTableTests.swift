@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Expectations
+import Synchronization
 import TestSupport
 import Testing
 
@@ -58,6 +59,49 @@ import Testing
             return
         }
         expectEqual(stored.row, again.row)
+    }
+
+    @Test func `nothing of a deleted key comes back by a row that was read before`() throws {
+        let journal = MemoryJournal()
+        journal.add(.sample(1))
+        let table = try KeyTable(journal: journal)
+        let id = KeyRecord.sample(1).keyID
+        let before = try #require(journal.row(id))
+        func row(_ standing: KeyStanding, counter: UInt32) -> KeyRow {
+            KeyRow(
+                row: before.row,
+                keyID: id,
+                publicKey: before.publicKey,
+                app: before.app,
+                environment: before.environment,
+                counters: CounterState(highest: SignCounter(rawValue: counter)),
+                standing: standing,
+                context: [1],
+                risk: KeyRisk(metric: 3, at: 86_400)
+            )
+        }
+        let place = KeyTable.place(of: id)
+        func entry() throws -> KeyEntry {
+            try table.shards[place.shard].keys.withLock { keys in
+                keys[try #require(keys.find(id, hash: place.hash))]
+            }
+        }
+        table.take([row(.active, counter: 5)])
+        try expectEqual(entry().counters.highest.rawValue, 5)
+        table.take([row(.deleted, counter: 6)])
+        for _ in 0..<2 {
+            let left = try entry()
+            expectEqual(left.publicKey, .ofErasedKeys)
+            expectEqual(left.counters, CounterState())
+            expectEqual(left.risk, .unknown)
+            #expect(!left.hasContext)
+            guard case .unknown = table.find(id) else {
+                Issue.record("a deleted key is found")
+                return
+            }
+            table.apply(asked: row(.active, counter: 7))
+            table.take([row(.deleted, counter: 8)])
+        }
     }
 
     @Test func `an entry takes 128 bytes, the risk metric and its day included`() {

@@ -162,6 +162,27 @@ extension ProblemLog {
     }
 }
 
+/// What a PEM file holds, by its labels (RFC 7468 §2).
+package struct PEMContent {
+    /// The most bytes that are read: a chain and a key have a few thousand.
+    private static let bytesMax = 1 << 20
+
+    private let hasCertificate: Bool
+    private let hasKey: Bool
+
+    /// A file that can't be read, or is larger, holds nothing.
+    package init(_ path: String, _ files: some ConfigurationFiles) {
+        let bytes = try? files.contents(of: path, limit: Self.bytesMax)
+        let lines = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isNewline)
+        let labels = lines.filter { $0.hasPrefix("-----BEGIN ") }
+        hasCertificate = labels.contains { $0.contains("CERTIFICATE-----") }
+        hasKey = labels.contains { $0.contains("PRIVATE KEY-----") }
+    }
+
+    package var isKeyAlone: Bool { hasKey && !hasCertificate }
+    package var isCertificateAlone: Bool { hasCertificate && !hasKey }
+}
+
 /// Paths as texts.
 enum FilePath {
     /// The path, relative to the folder unless it is absolute.

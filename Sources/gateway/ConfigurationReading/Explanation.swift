@@ -72,12 +72,9 @@ package struct Explanation: Sendable {
             now: UnixTime
         ) {
             func refuses(_ rule: Rule) -> Bool {
-                switch rule.mode {
-                case .off, .observe: return false
-                case .deny: return true
-                case .enforce:
-                    guard let client else { return rule.rollout.share(at: now) == .whole }
-                    return rule.rollout.enforces(client.bytes.span, at: now)
+                rule.refuses { rollout in
+                    guard let client else { return rollout.share(at: now) == .whole }
+                    return rollout.enforces(client.bytes.span, at: now)
                 }
             }
             rule = route.deciding(refuses)

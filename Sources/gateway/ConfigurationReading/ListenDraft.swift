@@ -129,7 +129,7 @@ struct TLSDraft {
             guard let certificate = draft.certificate, let key = draft.key else { return nil }
             let keyFile = files.path(of: key)
             _ = files.require(certificate)
-            if let mode = files.require(key) { log.check(key: key, at: keyFile, mode) }
+            files.require(key: key)
             return ListenSettings.TLS.Certificate(
                 certificateFile: files.path(of: certificate),
                 keyFile: keyFile,
@@ -156,6 +156,15 @@ struct TLSDraft {
 }
 
 extension NamedFiles {
+    /// A file with a private key. A certificate that was given in its place may be read by all, and
+    /// the problem is another one, which loading it finds.
+    func require(key: Located<String>) {
+        guard let mode = require(key) else { return }
+        let path = path(of: key)
+        guard !PEMContent(path, disk).isCertificateAlone else { return }
+        log.check(key: key, at: path, mode)
+    }
+
     /// The mode of a file; `nil`, with a problem, when it can't be read.
     func require(_ file: Located<String>) -> FileMode? {
         let path = path(of: file)

@@ -196,9 +196,7 @@ struct OriginTLSDraft {
     func validated(servers: [Located<ServerSettings>], _ files: NamedFiles) -> OriginTLSSettings {
         let log = files.log
         for file in [authorities, certificate].compactMap(\.self) { _ = files.require(file) }
-        if let key, let mode = files.require(key) {
-            log.check(key: key, at: files.path(of: key), mode)
-        }
+        if let key { files.require(key: key) }
         for (one, other, name) in [(certificate, key, "key"), (key, certificate, "certificate")] {
             guard let one, other == nil else { continue }
             log.error(one, found: "it alone", use: "\(name) beside it")

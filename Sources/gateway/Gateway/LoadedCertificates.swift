@@ -216,25 +216,8 @@ struct LoadedCertificates: Sendable {
         _ file: String,
         _ pair: PairedFiles? = nil
     ) {
-        if let (found, use) = pair?.mistake(error.reason) {
-            return add(.error, keyPath, "\(error.reason.rawValue): \(found)", use)
-        }
-        let detail = error.detail.isEmpty ? "" : " (\(error.detail))"
-        add(.error, keyPath, "\(error.reason.rawValue): \(file)\(detail)", Self.use(error.reason))
-    }
-
-    private static func use(_ reason: TLSContextError.Reason) -> String {
-        switch reason {
-        case .certificateUnreadable:
-            "a PEM file with the server's certificate first and the intermediate ones after it"
-        case .certificateWeak:
-            "an EC key on P-256 or an RSA key of 2048 bits or more, signed with SHA-256"
-        case .keyUnreadable: "a PEM file with the private key, readable by the gateway's user"
-        case .keyEncrypted: "a key without passphrase (openssl pkey -in KEY -out PLAIN)"
-        case .keyMismatch: "the key that the chain's first certificate was made for"
-        case .trustUnreadable: "a PEM file with the certificates of authorities"
-        case .library: "other files; the text is OpenSSL's own"
-        }
+        let mistake = PairedFiles.mistake(error, file, pair)
+        add(.error, keyPath, "\(error.reason.rawValue): \(mistake.found)", mistake.use)
     }
 }
 

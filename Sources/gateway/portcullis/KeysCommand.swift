@@ -74,7 +74,10 @@ struct KeysShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract: "What is stored of a key, as JSON.",
-        discussion: "Of the receipt it prints the size; --json has all of it."
+        discussion: """
+            Of the receipt it prints the size; --json has all of it. Of a deleted key it says when \
+            it was deleted; the keyed hash that is left of it is in exports alone.
+            """
     )
 
     @OptionGroup var store: KeyStoreOptions
@@ -95,7 +98,7 @@ struct KeysShowCommand: ParsableCommand {
             StandardError.write("\(key) is not stored; `portcullis keys list` shows all keys")
             throw ExitCode(1)
         }
-        let text = json ? KeyLine.text(record) : KeyLine.pretty(record)
+        let text = KeyLine.shown(record, json ? .compact : .indented)
         guard StandardOutput.write(text + "\n") else { throw ExitCode(1) }
     }
 }

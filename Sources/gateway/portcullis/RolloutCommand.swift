@@ -15,12 +15,13 @@ struct RolloutCommand: ParsableCommand {
         discussion: """
             Without a rule it lists them all. What is ordered takes effect in all event loops, \
             holds over reloads and restarts, and stands in the audit log beside the store. Before \
-            a rule refuses more clients than it does, it prints whom the last hour's requests \
-            would have cost; where these are more than the rule's guard allows (2 % without a \
-            guard), or no request was judged, the order needs --yes, or a yes at the terminal. \
-            An order that refuses fewer clients holds at once, also on a full disk. Gateways that \
-            share a database all obey within two seconds, and where the one that is asked does \
-            not answer, or takes no orders, the order is written into the database.
+            a rule refuses more clients than it does, also by --all resume, it prints whom the \
+            last hour's requests would have cost; where these are more than the rule's guard \
+            allows (2 % without a guard), or no request was judged, the order needs --yes, or a \
+            yes at the terminal. An order that refuses fewer clients holds at once, also on a full \
+            disk. Gateways that share a database all obey within two seconds, and where the one \
+            that is asked does not answer, or takes no orders, the order is written into the \
+            database.
             """
     )
 

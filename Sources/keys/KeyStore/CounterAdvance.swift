@@ -263,7 +263,10 @@ struct WaitingUse {
             case .used:
                 // It does not matter whether the challenge is also remembered here.
                 _ = use.challenge.map(issuer.spend)
-                if let counter = use.counter { keys[number].counters.use(counter) }
+                // Nothing of a key that was deleted meanwhile comes back.
+                if let counter = use.counter, keys[number].standing != .deleted {
+                    keys[number].counters.use(counter)
+                }
                 return (.admitted, nil)
             case .refused(let refusal):
                 if refusal == .revoked { keys.set(.revoked, of: number) }

@@ -187,14 +187,17 @@ struct KeyShard {
         index[hole] = .empty
     }
 
-    /// Sets the standing that a command gave to an entry. A deleted entry stays deleted.
+    /// Sets the standing that a command gave to an entry. A deleted entry stays deleted, and
+    /// nothing but its id is left of the key.
     mutating func set(_ standing: KeyStanding, of number: Int) {
         let before = self[number].standing
         guard before != .deleted else { return }
         tally(before, -1)
         tally(standing, 1)
         self[number].standing = standing
-        if standing == .deleted { dropContext(of: number) }
+        guard standing == .deleted else { return }
+        dropContext(of: number)
+        self[number].erase()
     }
 
     /// Deletes those of these erased keys that are here.
@@ -263,7 +266,7 @@ struct KeyEntry {
     let environment: KeyEnvironment
     var standing: KeyStanding
     private var marks: Marks
-    let publicKey: P256PublicKey
+    private(set) var publicKey: P256PublicKey
 
     init(_ row: KeyRow) {
         id = row.keyID
@@ -298,6 +301,14 @@ struct KeyEntry {
 
     /// Whether the counters are known to be the last ones.
     var anchor: CounterAnchor { marks.contains(.lostAnchor) ? .lost : .held }
+
+    /// Removes what is known of a deleted key. The id stays: its place in the index can't be freed
+    /// while searches pass it, and a row of the key that was read before may still come.
+    mutating func erase() {
+        publicKey = .ofErasedKeys
+        counters = CounterState()
+        risk = .unknown
+    }
 
     /// The counters are known to be the last ones.
     mutating func hold() { marks.remove(.lostAnchor) }

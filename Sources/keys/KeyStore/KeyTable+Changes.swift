@@ -152,12 +152,14 @@ extension KeyTable {
             guard let number = keys.find(row.keyID, hash: place.hash) else {
                 return add(row, source, to: &keys, place.hash, keepsAhead: keepsAhead)
             }
+            // Nothing of a deleted key comes back.
+            guard keys[number].standing != .deleted else { return }
             // A database that has lost the key, and stored it again, has given it another number.
             keys[number].row = row.row
             keys[number].counters.merge(row.counters)
             if row.anchor == .held { keys[number].hold() }
-            if source == .journal { keys.set(row.standing, of: number) }
             if row.risk.isNewer(than: keys[number].risk) { keys[number].risk = row.risk }
+            if source == .journal { keys.set(row.standing, of: number) }
             guard let context = row.context, keys[number].standing != .deleted else { return }
             keys.keep(context, for: number)
         }

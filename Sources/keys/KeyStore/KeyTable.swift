@@ -299,7 +299,9 @@ package final class KeyTable: Sendable {
     private func take(_ change: ReceiptChange) {
         let place = Self.place(of: change.keyID)
         shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(change.keyID, hash: place.hash) else { return }
+            guard let number = keys.find(change.keyID, hash: place.hash),
+                keys[number].standing != .deleted
+            else { return }
             // Of two metrics of one day, the one committed last is the newest. A metric of the
             // future was imported, and is replaced.
             let now = change.state.triedAt ?? 0

@@ -62,10 +62,16 @@ extension Mode {
 
 extension Rule {
     /// Whether the rule refuses every client whose request does not pass, now and later.
-    package var refusesAll: Bool {
+    package var refusesAll: Bool { refuses { $0.schedule == .fixed(.whole) } }
+
+    /// Whether the rule refuses a client whose request does not pass.
+    ///
+    /// - includes: whether the rule's rollout includes the client; asked only where the rule
+    ///   enforces.
+    package func refuses(_ includes: (Rollout) -> Bool) -> Bool {
         switch mode {
         case .off, .observe: false
-        case .enforce: rollout.schedule == .fixed(.whole)
+        case .enforce: includes(rollout)
         case .deny: true
         }
     }

@@ -55,9 +55,21 @@ package enum KeyLine {
     /// The JSON object of a key, in one line.
     package static func text(_ record: KeyRecord) -> String { written(record).text }
 
-    /// The object over several lines, for people. It has only the size of the receipt, which is
-    /// some thousand bytes.
-    package static func pretty(_ record: KeyRecord) -> String { written(record, .indented).text }
+    /// The object for people. It has neither mark nor secret of an erased key: who looks up a key
+    /// by its id learns that it was deleted, and when.
+    ///
+    /// - layout: indented, it has only the size of the receipt, which is some thousand bytes.
+    package static func shown(_ record: KeyRecord, _ layout: JSONWriter.Layout) -> String {
+        guard case .erased(let second, _) = record.status else {
+            return written(record, layout).text
+        }
+        var json = JSONWriter(layout)
+        json.object { json in
+            json.member("status", "deleted")
+            json.member("deleted_at", UnixTime(seconds: second).iso8601)
+        }
+        return json.text
+    }
 
     private static func written(
         _ record: KeyRecord,
@@ -67,11 +79,7 @@ package enum KeyLine {
         if case .erased(let second, let secret) = record.status {
             json.object { json in
                 json.member("erased", record.keyID.base64)
-                // People need no secret, and an import no word.
-                switch layout {
-                case .compact, .spaced: json.member("erased_under", Base64.text(secret.bytes))
-                case .indented: json.member("status", "deleted")
-                }
+                json.member("erased_under", Base64.text(secret.bytes))
                 json.member("deleted_at", UnixTime(seconds: second).iso8601)
             }
             return json

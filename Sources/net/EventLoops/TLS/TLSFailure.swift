@@ -209,21 +209,22 @@ package struct TLSContextError: Error, Equatable, Sendable {
     /// OpenSSL's text.
     package let detail: String
 
-    /// The operator's next step.
-    package var hint: String {
+    /// What the operator should give instead.
+    package var use: String {
         switch reason {
         case .certificateUnreadable:
-            "give a PEM file with the server's certificate first and the intermediate ones after it"
+            "a PEM file with the server's certificate first and the intermediate ones after it"
         case .certificateWeak:
-            "use an EC key on P-256 or an RSA key of 2048 bits or more, signed with SHA-256"
-        case .keyUnreadable:
-            "give a PEM file with the private key, readable by the user the gateway runs as"
-        case .keyEncrypted:
-            "take the passphrase off (openssl pkey -in KEY -out PLAIN) and restrict who can read it"
-        case .keyMismatch: "the first certificate of the chain has to be the one made for this key"
-        case .trustUnreadable:
-            "give a PEM file with the certificates of the authorities that signed the origin's"
-        case .library: "this is not expected; the text is OpenSSL's own"
+            "an EC key on P-256 or an RSA key of 2048 bits or more, signed with SHA-256"
+        case .keyUnreadable: "a PEM file with the private key, readable by this program's user"
+        case .keyEncrypted: "a key without passphrase (openssl pkey -in KEY -out PLAIN)"
+        case .keyMismatch:
+            """
+            the key that this certificate was made for, or the server's own certificate first in \
+            its file and the intermediate ones after it
+            """
+        case .trustUnreadable: "a PEM file with the certificates of authorities"
+        case .library: "other files; the text is OpenSSL's own"
         }
     }
 
@@ -247,6 +248,6 @@ package struct TLSContextError: Error, Equatable, Sendable {
 extension TLSContextError: CustomStringConvertible {
     package var description: String {
         let place = path.isEmpty ? "" : "\(path): "
-        return "\(place)\(reason.rawValue): \(detail); \(hint)"
+        return "\(place)\(reason.rawValue): \(detail); use \(use)"
     }
 }

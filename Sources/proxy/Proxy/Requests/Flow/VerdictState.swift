@@ -133,19 +133,13 @@ enum Enforcement: Equatable, Sendable {
     ///   client could choose an unsigned key id so that it falls outside; for such a request the
     ///   client's address counts.
     init(_ rule: Rule, signer: KeyID?, address: IPAddress, at now: UnixTime) {
-        let includes: Bool
-        switch rule.mode {
-        case .off, .observe: includes = false
-        case .deny: includes = true
-        case .enforce:
-            includes =
-                if let key = Self.key(rule, signer) {
-                    rule.rollout.enforces(key.digest.bytes.span, at: now)
-                } else {
-                    rule.rollout.enforces(address.bytes.span, at: now)
-                }
+        let refuses = rule.refuses { rollout in
+            guard let key = Self.key(rule, signer) else {
+                return rollout.enforces(address.bytes.span, at: now)
+            }
+            return rollout.enforces(key.digest.bytes.span, at: now)
         }
-        self = includes ? .enforced : .observed
+        self = refuses ? .enforced : .observed
     }
 
     /// The bucket of a request in the rollout of its rule, whatever the current mode and share.
