@@ -9,7 +9,8 @@ enum NotExecuted {
         ],
         "deploy/docs/install.md": [
             "deploy/strip .build/release/portcullis .build/stripped": "needs root and systemd",
-            "openssl genpkey -algorithm ed25519 -out release.key": "builds for release, and installs",
+            "openssl genpkey -algorithm ed25519 -out release.key":
+                "builds for release, and installs a package",
             "docker build -f deploy/Containerfile -t portcullis .": "needs Docker",
         ],
         "deploy/docs/fleet.md": [
