@@ -210,9 +210,19 @@ extension Scenarios {
             #expect(try stand.status()["orders"]?["source"] as? String == "emergency")
             #expect(try stand.run("orders", "100%").printed.contains("(emergency)\n"))
             try expectEqual(stand.answers(gateway), [200])
-            try expectEqual(stand.run("--all", "resume").status, 0)
+            // The requests of this hour say whom its end would refuse.
+            let asked = try stand.run("--all", "resume")
+            expectEqual(asked.status, 1)
+            #expect(asked.complained.contains("orders: last hour ("), "\(asked)")
+            #expect(asked.complained.contains("100% would have refused "), "\(asked)")
+            let next = "have rules observe by orders of their own, or add --yes"
+            #expect(asked.complained.contains(next), "\(asked)")
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.run("--all", "resume", "--yes").status, 0)
             try expectEqual(stand.answers(gateway), [401])
             try expectEqual(stand.audit().map { $0["rule"] }, ["*", "orders", "*"])
+            // Where no emergency is, nothing is refused more.
+            try expectEqual(stand.run("--all", "resume").status, 0)
         }
 
         @Test func `the emergency switch works while the files are wrong`() throws {
@@ -375,7 +385,9 @@ extension Scenarios {
             #expect((said as? String)?.contains("No space left") == true, "\(said ?? "")")
             try expectEqual(gateway.complaints(of: "and are not yet written"), 1)
             // What refuses more still needs the disk.
-            try expectEqual(stand.run("--all", "resume").status, 1)
+            let resumed = try stand.run("--all", "resume", "--yes")
+            expectEqual(resumed.status, 1)
+            #expect(resumed.complained.contains("No space left"), "\(resumed)")
             try expectEqual(stand.answers(gateway), [200])
 
             unlink(disk + "/ballast")
@@ -388,7 +400,7 @@ extension Scenarios {
             #expect(orders.contains("incident 4711"), "\(orders)")
             let changes = try admin.send("GET", "/audit").object?["changes"] as? [[String: Any]]
             expectEqual(changes?.map { $0["why"] as? String }, ["incident 4711"])
-            try expectEqual(stand.run("--all", "resume").status, 0)
+            try expectEqual(stand.run("--all", "resume", "--yes").status, 0)
             try expectEqual(stand.answers(gateway), [401])
         }
 

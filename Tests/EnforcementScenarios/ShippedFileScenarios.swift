@@ -121,7 +121,7 @@ extension Scenarios {
             try expectEqual(gateway.client().send("GET", "/v1/orders").status, 401)
             #expect(try run(scenario, "rollout", "--all", "observe", "--why", "on fire") != "")
             try expectEqual(gateway.client().send("GET", "/v1/orders").status, 200)
-            try run(scenario, "rollout", "--all", "resume")
+            try run(scenario, "rollout", "--all", "resume", "--yes")
             try run(scenario, "rollout", rule, "file")
             let server = "127.0.0.1:\(origin.port)"
             #expect(try run(scenario, "origins", "list").contains(server))

@@ -45,8 +45,9 @@ final class Rollouts: Sendable {
         /// each event loop that has them.
         var serve: @Sendable (_ told: @escaping @Sendable () -> Void) -> Void = { _ in }
         var tookEffect: @Sendable (FleetOrders.Change) -> Void = { _ in }
-        /// The counts of a rule in the last hour; `nil` where event loops are too busy.
-        var lastHour: @Sendable (String, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
+        /// The counts of a rule in the last hour, or of all rules; `nil` where event loops are too
+        /// busy.
+        var lastHour: @Sendable (String?, @escaping @Sendable (Report?) -> Void) -> Void = { _, _ in
         }
     }
 
@@ -517,31 +518,42 @@ extension Rollouts: RolloutTaking {
             let now = UnixTime(seconds: plane.wallSeconds)
             let rules = plane.configuration.fileRules
             let version = fleet.map { _ in state.value.version }
-            guard let id = request.rule, let rule = rules.rules.first(where: { $0.id == id }),
-                let note = RolloutNote(at: now, by: "", why: "")
-            else {
-                return done(
-                    request.rule == nil ? .known(nil, order: version) : .impossible(.unknownRule)
-                )
+            let asked = rules.rules.filter { request.rule == nil || $0.id == request.rule }
+            guard !asked.isEmpty, let note = RolloutNote(at: now, by: "", why: "") else {
+                return done(.impossible(.unknownRule))
             }
-            var orders = state.value.orders
-            let before = orders.standing(of: rule).rule
+            let before = state.value.orders
+            var after = before
             do throws(RolloutOrders.Fault) {
-                _ = try orders.take(request, note, rules)
+                _ = try after.take(request, note, rules)
             } catch {
                 return done(.impossible(error))
             }
-            let after = orders.standing(of: rule).rule
-            state.value.consumers.lastHour(id) { report in
-                guard let report else { return done(.late) }
-                let forecast = RolloutForecast(
-                    id,
-                    report,
-                    from: before.refusedShare(at: now),
-                    to: after.refusedShare(at: now),
-                    limit: rule.demands.fallback?.refused
+            let changes = asked.map { rule in
+                (
+                    rule: rule, from: before.standing(of: rule).rule.refusedShare(at: now),
+                    to: after.standing(of: rule).rule.refusedShare(at: now)
                 )
-                done(.known(forecast, order: version))
+            }
+            guard changes.contains(where: { $0.to > $0.from }) else {
+                return done(.known(nil, order: version))
+            }
+            state.value.consumers.lastHour(request.rule) { report in
+                guard let report else { return done(.late) }
+                let forecasts = changes.compactMap { change in
+                    RolloutForecast(
+                        change.rule.id,
+                        report,
+                        from: change.from,
+                        to: change.to,
+                        limit: change.rule.demands.fallback?.refused
+                    )
+                }
+                done(
+                    request.rule == nil
+                        ? .knownOfAll(RolloutForecasts(forecasts), order: version)
+                        : .known(forecasts.first, order: version)
+                )
             }
         }
     }

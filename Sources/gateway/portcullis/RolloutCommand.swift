@@ -15,12 +15,13 @@ struct RolloutCommand: ParsableCommand {
         discussion: """
             Without a rule it lists them all. What is ordered takes effect in all event loops, \
             holds over reloads and restarts, and stands in the audit log beside the store. Before \
-            a rule refuses more clients than it does, it prints whom the last hour's requests \
-            would have cost; where these are more than the rule's guard allows (2 % without a \
-            guard), or no request was judged, the order needs --yes, or a yes at the terminal. \
-            An order that refuses fewer clients holds at once, also on a full disk. Gateways that \
-            share a database all obey within two seconds, and where the one that is asked does \
-            not answer, or takes no orders, the order is written into the database.
+            a rule refuses more clients than it does, also by --all resume, it prints whom the \
+            last hour's requests would have cost; where these are more than the rule's guard \
+            allows (2 % without a guard), or no request was judged, the order needs --yes, or a \
+            yes at the terminal. An order that refuses fewer clients holds at once, also on a full \
+            disk. Gateways that share a database all obey within two seconds, and where the one \
+            that is asked does not answer, or takes no orders, the order is written into the \
+            database.
             """
     )
 
@@ -79,7 +80,8 @@ struct RolloutCommand: ParsableCommand {
         AdminOptions.send(call("/rollout/forecast", after: nil), rule, to: asked) { response in
             let forecast = ForecastAnswer(response.content.span)
             for line in forecast.lines { StandardError.write(line) }
-            let isConfirmed = yes || !forecast.asksConfirmation || Self.isConfirmed(forecast)
+            let isConfirmed =
+                yes || !forecast.asksConfirmation || Self.isConfirmed(forecast, of: rule)
             guard isConfirmed else { Glibc.exit(1) }
             change(after: forecast.order)
         } unanswered: {
@@ -89,16 +91,18 @@ struct RolloutCommand: ParsableCommand {
     }
 
     /// Whether a person confirms. Without a terminal nothing is ordered.
-    private static func isConfirmed(_ forecast: ForecastAnswer) -> Bool {
+    ///
+    /// - rule: `nil` for all.
+    private static func isConfirmed(_ forecast: ForecastAnswer, of rule: String?) -> Bool {
         guard isatty(0) == 1, isatty(2) == 1 else {
+            let less =
+                rule == nil ? "have rules observe by orders of their own" : "order a smaller share"
             StandardError.write(
                 forecast.hasData
                     ? "portcullis: nothing has changed, since this would refuse many clients; "
-                        + "next: find the reason with `portcullis report`, order a smaller share, "
-                        + "or add --yes"
+                        + "next: find the reason with `portcullis report`, \(less), or add --yes"
                     : "portcullis: nothing has changed, since no request says whom this would "
-                        + "refuse; next: let the rule observe until `portcullis report` has "
-                        + "requests of it, or add --yes"
+                        + "refuse; next: wait until `portcullis report` has requests, or add --yes"
             )
             return false
         }

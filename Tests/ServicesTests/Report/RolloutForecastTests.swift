@@ -70,6 +70,41 @@ import Verification
         #expect(RolloutForecast("orders", report, from: .whole, to: .whole, limit: nil) == nil)
     }
 
+    @Test func `an order about all rules asks where it does for one of them`() throws {
+        var ledger = ReportLedger(startedAt: 1_000)
+        let passed = [ReportedRequest](repeating: .signed(1), count: 100)
+        let counts = RuleCounts(passed)
+        let ids = (0..<9).map { "rule\($0)" }
+        for id in ids { ledger.add([ReportCounts.Entry(rule: id, counts: counts)], at: 1_010) }
+        let report = Report(
+            ledger,
+            ids.map { RuleFacts(id: $0, mode: "observe", rollout: "100% by key", origin: "shop") },
+            ReportScope(windows: [.hour]),
+            startedAt: 1_776_679_200,
+            now: (1_776_679_215, 1_015)
+        )
+        func forecasts(_ rules: [String]) -> RolloutForecasts {
+            RolloutForecasts(
+                rules.compactMap { rule in
+                    RolloutForecast(rule, report, from: .none, to: .whole, limit: nil)
+                }
+            )
+        }
+        let known = forecasts(["rule0", "rule1"])
+        #expect(!known.asksConfirmation)
+        #expect(known.lines.allSatisfy { $0.contains(" would have refused 0 of 100 ") })
+        let document = String(decoding: known.json(order: 7), as: UTF8.self)
+        #expect(document.hasPrefix(#"{"order":7,"rule":"*","confirm":"none","requests":200,"#))
+        // Of this one no request was judged. It comes first, and the counts of others say nothing.
+        let blind = forecasts(ids + ["new"])
+        #expect(blind.asksConfirmation)
+        #expect(blind.lines[0].hasPrefix("new: last hour ("))
+        expectEqual(blind.lines.count, 8)
+        expectEqual(blind.lines.last, "and 3 more rules refuse more clients")
+        let said = String(decoding: blind.json(order: nil), as: UTF8.self)
+        #expect(said.hasPrefix(#"{"rule":"*","confirm":"needed","requests":0,"#), "\(said)")
+    }
+
     @Test func `a few requests of many of the installs ask`() throws {
         let refused = (1...20).map { ReportedRequest.signed($0, .refuse(.counterReplayed)) }
         let ofOne = [ReportedRequest](repeating: .signed(0), count: 2_000)

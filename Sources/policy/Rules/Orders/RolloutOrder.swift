@@ -135,11 +135,11 @@ package enum RolloutRequest: Hashable, Sendable {
         }
     }
 
-    /// Whether a single rule may refuse more clients than before.
+    /// Whether a rule may refuse more clients than before.
     package var mayRefuse: Bool {
         switch self {
-        case .order(.share, _), .file: true
-        case .order(.observe, _), .order(.off, _), .observeAll, .resumeAll: false
+        case .order(.share, _), .file, .resumeAll: true
+        case .order(.observe, _), .order(.off, _), .observeAll: false
         }
     }
 

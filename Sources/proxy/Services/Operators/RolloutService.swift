@@ -31,6 +31,8 @@ package enum ForecastResult: Sendable {
     ///
     /// - order: the version of the fleet's orders from which it was made; `nil` without a fleet.
     case known(RolloutForecast?, order: Int64?)
+    /// Of a change of all rules.
+    case knownOfAll(RolloutForecasts, order: Int64?)
     case impossible(RolloutOrders.Fault)
     /// The event loops have not reported their counts in time.
     case late
@@ -92,6 +94,8 @@ struct RolloutService: Service {
         switch result {
         case .known(let forecast?, let order):
             return ServiceResult(json: forecast.json(order: order))
+        case .knownOfAll(let forecasts, let order):
+            return ServiceResult(json: forecasts.json(order: order))
         case .known(nil, let order):
             return ServiceResult(json: .served) { out in
                 out.member("confirm", "none")

@@ -108,13 +108,15 @@ function wanted() {
 /** What the choice would have refused in the last hour, as the command says it. */
 async function showThen() {
   const place = byID('change-then');
-  const asked = change.rule ? JSON.stringify({ rule: change.rule.id, to: wanted() }) : '';
+  const asked = change.rule ? JSON.stringify({ rule: change.rule.id, to: wanted() })
+    : change.all ? JSON.stringify({ all: change.all }) : '';
   if (asked === change.asked) return;
   change.asked = asked;
   place.hidden = true;
   byID('change-do').classList.toggle('danger', Boolean(change.isDangerous));
   // Half a number, or what refuses nobody.
-  if (!asked || !/^(file|[\d.]+%)$/.test(wanted())) return;
+  const mayRefuse = change.rule ? /^(file|[\d.]+%)$/.test(wanted()) : change.all === 'resume';
+  if (!mayRefuse) return;
   const about = change;
   let answer = null;
   try {
@@ -122,7 +124,7 @@ async function showThen() {
   } catch { /* Nothing is known; the change can be made all the same. */ }
   if (change !== about || change.asked !== asked || answer?.status !== 200) return;
   const { lines, confirm, limit } = answer.content;
-  const warning = confirm === 'needed' ? [`This is more than ${limit}.`] : [];
+  const warning = confirm === 'needed' && limit ? [`This is more than ${limit}.`] : [];
   setText(place, [...lines, ...warning].join('. '));
   place.hidden = lines.length === 0;
   byID('change-do').classList.toggle('danger', confirm === 'needed');
@@ -130,7 +132,7 @@ async function showThen() {
 
 async function send() {
   const why = byID('why').value;
-  const order = change.all ? { all: change.all, why }
+  const order = change.all ? { all: change.all, why, after: change.after }
     : change.rule ? { rule: change.rule.id, to: wanted(), why, after: change.after } : null;
   const [page, content] = order ? ['rollout/change', JSON.stringify(order)]
     : [`origins/${change.action}`, change.server];

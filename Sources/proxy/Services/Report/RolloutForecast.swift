@@ -14,7 +14,7 @@ package struct RolloutForecast: Sendable {
     /// The most builds that are named.
     private static let buildsMax = 5
 
-    private let rule: String
+    let rule: String
     private let ordered: Share
     private let limit: Share
     /// The rule's last hour.
@@ -26,8 +26,8 @@ package struct RolloutForecast: Sendable {
     /// `nil` where the change refuses no more clients.
     ///
     /// - rule: its id.
-    /// - report: a report of this rule only, over an hour. Where it does not have the rule, no
-    ///   request of it was judged.
+    /// - report: a report over an hour. Where it does not have the rule, no request of it was
+    ///   judged.
     /// - now, next: the share for which it refuses, before the change and after.
     /// - limit: the limit of the rule's guard.
     package init?(
@@ -43,7 +43,7 @@ package struct RolloutForecast: Sendable {
         ordered = next
         self.limit = limit ?? Self.limitDefault
         part =
-            report.entries.first?.parts.first
+            report.entries.first { $0.id == rule }?.parts.first
             ?? Report.Part(window: .hour, seconds: 0, counts: RuleCounts())
         counted = RuleCounts.shares[place]
         step = part.counts.steps[place]
@@ -55,6 +55,9 @@ package struct RolloutForecast: Sendable {
         part.counts.requests == 0 || isMany(step.requests, of: part.counts.requests)
             || isMany(UInt64(clamping: step.installCount), of: UInt64(clamping: installs))
     }
+
+    /// The rule's requests in the last hour.
+    var requests: UInt64 { part.counts.requests }
 
     private var installs: Int { max(part.counts.installCount, step.installCount) }
 
@@ -109,22 +112,77 @@ package struct RolloutForecast: Sendable {
         var out = JSONWriter(.compact)
         out.object { out in
             if let order { out.member("order", order) }
-            out.member("rule", rule)
-            out.member("to", ordered.text)
+            write(into: &out)
+            out.texts("lines", lines)
+        }
+        return out.line
+    }
+
+    fileprivate func write(into out: inout JSONWriter) {
+        out.member("rule", rule)
+        out.member("to", ordered.text)
+        out.member("confirm", asksConfirmation ? "needed" : "none")
+        out.member("limit", limit.text)
+        out.member("seconds", part.seconds)
+        out.member("counted_percent", counted.percent)
+        out.member("requests", part.counts.requests)
+        out.member("requests_refused", step.requests)
+        out.member("installs", installs)
+        out.member("installs_refused", step.installCount)
+        out.member("addresses_refused", step.addressCount)
+        out.objects("builds", builds) { out, build in
+            out.member("build", build.name)
+            out.member("requests", build.all)
+            out.member("not_verified", build.failed)
+        }
+    }
+}
+
+/// The estimates for an order about all rules: one for each rule that refuses more clients after
+/// it.
+package struct RolloutForecasts: Sendable {
+    /// The most rules that the lines name. A command prints eight lines at most.
+    private static let linesMax = 7
+
+    private let forecasts: [RolloutForecast]
+
+    package init(_ forecasts: [RolloutForecast]) { self.forecasts = forecasts }
+
+    /// Whether the order needs confirmation for one of the rules.
+    package var asksConfirmation: Bool { forecasts.contains(where: \.asksConfirmation) }
+
+    /// The text for people: a line for each rule, first those for which the order needs
+    /// confirmation.
+    package var lines: [String] {
+        let (asking, others) = (
+            forecasts.filter(\.asksConfirmation), forecasts.filter { !$0.asksConfirmation }
+        )
+        var lines = (asking + others).prefix(Self.linesMax).map { forecast in
+            "\(forecast.rule): \(forecast.lines[0])"
+        }
+        let unnamed = forecasts.count - lines.count
+        if unnamed > 0 { lines.append("and \(unnamed) more rules refuse more clients") }
+        return lines
+    }
+
+    /// The requests of the rules for which the order needs confirmation, so that 0 says that no
+    /// request tells whom they refuse; of all rules where it needs none.
+    private var requests: UInt64 {
+        forecasts.filter { $0.asksConfirmation || !asksConfirmation }
+            .reduce(0) { $0 &+ $1.requests }
+    }
+
+    /// Member names are API: add, do not rename.
+    ///
+    /// - order: the version of the fleet's orders; `nil` without a fleet.
+    func json(order: Int64?) -> [UInt8] {
+        var out = JSONWriter(.compact)
+        out.object { out in
+            if let order { out.member("order", order) }
+            out.member("rule", "*")
             out.member("confirm", asksConfirmation ? "needed" : "none")
-            out.member("limit", limit.text)
-            out.member("seconds", part.seconds)
-            out.member("counted_percent", counted.percent)
-            out.member("requests", part.counts.requests)
-            out.member("requests_refused", step.requests)
-            out.member("installs", installs)
-            out.member("installs_refused", step.installCount)
-            out.member("addresses_refused", step.addressCount)
-            out.objects("builds", builds) { out, build in
-                out.member("build", build.name)
-                out.member("requests", build.all)
-                out.member("not_verified", build.failed)
-            }
+            out.member("requests", requests)
+            out.objects("rules", forecasts) { out, forecast in forecast.write(into: &out) }
             out.texts("lines", lines)
         }
         return out.line
