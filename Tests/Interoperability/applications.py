@@ -36,7 +36,7 @@ SIDE_BY_SIDE = 6
 # For the short run: one of each kind that answers differently.
 SHORT = {"gunicorn sync, Django", "uvicorn ASGI, Django", "hypercorn HTTP/2, Django", "werkzeug, Flask", "http.server",
          "mod_wsgi daemon, Django", "mod_php, Apache", "PHP-FPM, nginx", "php -S", "lighttpd CGI",
-         "Express", "Node, new URL"}
+         "Express", "Node, new URL", "aiohttp"}
 
 
 def options():

@@ -74,6 +74,14 @@ PAGES = f"""\
 - {{ id: page, {TRIAL % "page"}, mode: enforce, accept: [page] }}
 - {{ id: pages, {TRIAL % "pages"}, mode: enforce, accept: [pages] }}
 """
+# A challenge in the content, which only a good signature has the gateway read.
+POINTED = f"""\
+- id: pointed
+  {TRIAL % "pointed"}
+  mode: enforce
+  sign: content
+  challenge: {{ json_pointer: /auth/challenge }}
+"""
 RISK = f"""\
 - id: risky
   {TRIAL % "risky"}
@@ -142,7 +150,7 @@ class Gateway:
                 Gateway.filled.append((devices, filled))
 
     def configuration(self, origin, limits, address, apple):
-        rules = RULES + CLOSED + (DEVICES if apple else "") + PAGES + RISK
+        rules = RULES + CLOSED + (DEVICES if apple else "") + PAGES + POINTED + RISK
         if self.http2:
             # A server of HTTP/2 may execute content whose end is kept back.
             rules = rules.replace("digest: streamed", "digest: held")
