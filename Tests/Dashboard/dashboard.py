@@ -216,6 +216,9 @@ def changes(browser, gateway, screenshots):
     # The emergency, and back.
     for word, source in [("Observe all…", True), ("Resume all…", False)]:
         page.click(f"#observe-all:has-text('{word}')")
+        if not source:
+            # The end of the emergency says of each rule whom it would refuse.
+            page.wait_for_selector("#change-then:has-text('place-order: last hour')")
         page.click("#change-do")
         page.wait_for_selector("dialog[open]", state="detached")
         page.wait_for_selector(".notice:has-text('No rule refuses')", state="visible" if source else "detached")
@@ -310,7 +313,7 @@ def with_report(browser, gateway, screenshots):
 
 def newest(browser, gateway, screenshots):
     """The chart ends at the newest slot, as far as it has passed; where nothing was asked there is no latency."""
-    for name, rows, rate, latency in [("the newest slot", [[-14, 100], [-4, 20]], "5.00/s", "200 ms"),
+    for name, rows, rate, latency in [("the newest slot", [[-14, 100], [-4, 20]], "5/s", "200 ms"),
                                       ("an idle gateway", [[-64, 100]], "0/s", "–")]:
         visit = Visit(browser, gateway, screenshots)
         report, series = sample_report(gateway.status())
