@@ -80,7 +80,8 @@ struct RolloutCommand: ParsableCommand {
         AdminOptions.send(call("/rollout/forecast", after: nil), rule, to: asked) { response in
             let forecast = ForecastAnswer(response.content.span)
             for line in forecast.lines { StandardError.write(line) }
-            let isConfirmed = yes || !forecast.asksConfirmation || Self.isConfirmed(forecast)
+            let isConfirmed =
+                yes || !forecast.asksConfirmation || Self.isConfirmed(forecast, of: rule)
             guard isConfirmed else { Glibc.exit(1) }
             change(after: forecast.order)
         } unanswered: {
@@ -90,16 +91,18 @@ struct RolloutCommand: ParsableCommand {
     }
 
     /// Whether a person confirms. Without a terminal nothing is ordered.
-    private static func isConfirmed(_ forecast: ForecastAnswer) -> Bool {
+    ///
+    /// - rule: `nil` for all.
+    private static func isConfirmed(_ forecast: ForecastAnswer, of rule: String?) -> Bool {
         guard isatty(0) == 1, isatty(2) == 1 else {
+            let less =
+                rule == nil ? "have rules observe by orders of their own" : "order a smaller share"
             StandardError.write(
                 forecast.hasData
                     ? "portcullis: nothing has changed, since this would refuse many clients; "
-                        + "next: find the reason with `portcullis report`, order a smaller share, "
-                        + "or add --yes"
+                        + "next: find the reason with `portcullis report`, \(less), or add --yes"
                     : "portcullis: nothing has changed, since no request says whom this would "
-                        + "refuse; next: let the rule observe until `portcullis report` has "
-                        + "requests of it, or add --yes"
+                        + "refuse; next: wait until `portcullis report` has requests, or add --yes"
             )
             return false
         }
