@@ -313,7 +313,7 @@ def with_report(browser, gateway, screenshots):
 
 def newest(browser, gateway, screenshots):
     """The chart ends at the newest slot, as far as it has passed; where nothing was asked there is no latency."""
-    for name, rows, rate, latency in [("the newest slot", [[-14, 100], [-4, 20]], "5.00/s", "200 ms"),
+    for name, rows, rate, latency in [("the newest slot", [[-14, 100], [-4, 20]], "5/s", "200 ms"),
                                       ("an idle gateway", [[-64, 100]], "0/s", "–")]:
         visit = Visit(browser, gateway, screenshots)
         report, series = sample_report(gateway.status())
