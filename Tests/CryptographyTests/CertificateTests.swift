@@ -35,9 +35,9 @@ import Testing
         let leaf = builder("Leaf ü", isAuthority: false).signed(for: key, by: rootKey, issuer: root)
         let read = try X509Certificate(der: leaf.der)
         expectEqual(read.der, leaf.der)
-        expectEqual(read.subject(.commonName), "Leaf ü")
-        expectEqual(read.subject(.organization), "Example")
-        expectEqual(read.subject(.organizationalUnit), "Tests")
+        expectEqual(read.subject[.commonName], "Leaf ü")
+        expectEqual(read.subject[.organization], "Example")
+        expectEqual(read.subject[.organizationalUnit], "Tests")
         expectEqual(read.notBefore, Self.now.advanced(bySeconds: -86_400))
         expectEqual(read.notAfter, Self.now.advanced(bySeconds: 86_400))
         expectEqual(read.p256PublicKey?.x963, key.x963)
@@ -128,6 +128,24 @@ import Testing
             }
             #expect(reason != nil, "byte \(index)")
         }
+    }
+
+    @Test func `a malformed certificate says what is wrong, and where`() {
+        let der = builder("Root", isAuthority: true).selfSigned(by: rootKey).der
+        func detail(_ der: [UInt8]) -> String? {
+            do throws(X509CertificateError) {
+                _ = try X509Certificate(der: der)
+                return nil
+            } catch {
+                return error.detail
+            }
+        }
+        let start = "not one DER certificate of RFC 5280: "
+        expectEqual(detail(der + [0]), start + "trailingBytes at \(der.count)")
+        expectEqual(detail([0x31, 0x00]), start + "unexpectedTag at 0")
+        expectEqual(detail(der.dropLast()), start + "truncated at 0")
+        let long = [UInt8](repeating: 0x30, count: X509Certificate.bytesMax + 1)
+        expectEqual(detail(long), "\(long.count) bytes are too many")
     }
 
     @Test func `text that is no PEM certificate is malformed`() {

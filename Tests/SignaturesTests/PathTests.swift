@@ -30,7 +30,8 @@ import Testing
         CertificateBuilder.Extension(oid: OID(oid), isCritical: isCritical, value: value)
     }
 
-    /// What both readers say of leaf, intermediate and root, each changed before it is signed.
+    /// What OpenSSL and our reader say of leaf, intermediate and root, each changed before it is
+    /// signed. A path has their places.
     private func verdicts(
         root changeRoot: (inout CertificateBuilder) -> Void = { _ in },
         middle changeMiddle: (inout CertificateBuilder) -> Void = { _ in },
@@ -44,10 +45,11 @@ import Testing
         let anchor = root.selfSigned(by: rootKey)
         let issuer = middle.signed(for: middleKey, by: rootKey, issuer: anchor)
         let end = leaf.signed(for: leafKey, by: middleKey, issuer: issuer)
-        return Verdict.both(end.der, [issuer.der], [anchor.der])
+        let ders = [end.der, issuer.der, anchor.der]
+        return Verdict.both(ders[0], [ders[1]], [ders[2]], named: ders)
     }
 
-    private let good: Set<Verdict> = [.path([.leaf, .intermediate(0), .anchor(0)])]
+    private let good: Set<Verdict> = [.path([[0], [1], [2]])]
 
     @Test func `keys on P-256 and P-384 sign a path`() {
         expectEqual(verdicts(), good)
@@ -62,8 +64,9 @@ import Testing
         expectEqual(verdicts(middle: { $0.keyUsage = signing }), good)
         expectEqual(verdicts(middle: { $0.keyUsage = notSigning }), [.untrusted])
         expectEqual(verdicts(root: { $0.keyUsage = notSigning }), [.untrusted])
-        // Malformed, and without a bit.
+        // Malformed, without a bit, and with bits that are marked as unused.
         expectEqual(verdicts(middle: { $0.keyUsage = [0x03, 0x02, 0x01, 0x00] }), [.untrusted])
+        expectEqual(verdicts(middle: { $0.keyUsage = [0x03, 0x02, 0x05, 0x06] }), [.untrusted])
         expectEqual(verdicts(leaf: { $0.basicConstraints = [0x30, 0x01] }), [.untrusted])
     }
 
@@ -109,17 +112,47 @@ import Testing
         expectEqual(verdicts(leaf: { $0.extensions = [named([1])] }), good)
     }
 
+    @Test func `a leaf whose key is no point on its curve has no path`() {
+        let anchor = builder("Root").selfSigned(by: rootKey)
+        let off = [4] + [UInt8](repeating: 1, count: 64)
+        let leaf = builder("Leaf", isAuthority: false)
+            .signed(for: off, on: .p256, by: rootKey, issuer: anchor)
+        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.untrusted])
+    }
+
+    @Test func `names are equal when types and texts are, whatever kind of string has a text`() {
+        let anchor = builder("Root").selfSigned(by: rootKey)
+        let leaf = builder("Leaf", isAuthority: false)
+            .signed(for: leafKey, by: rootKey, issuer: renamed(anchor, tag: 0x13))
+        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.path([leaf.der, anchor.der])])
+        let other = builder("Leaf", isAuthority: false)
+            .signed(for: leafKey, by: rootKey, issuer: builder("Roots").selfSigned(by: rootKey))
+        expectEqual(Verdict.both(other.der, [], [anchor.der]), [.untrusted])
+    }
+
+    /// The certificate with its name in another kind of string, so that its signature is wrong.
+    private func renamed(_ certificate: X509Certificate, tag: UInt8) -> X509Certificate {
+        var der = certificate.der
+        // The UTF8String that says "Root".
+        let text = [UInt8](arrayLiteral: 0x0C, 4) + Array("Root".utf8)
+        for place in der.indices where der[place...].starts(with: text) { der[place] = tag }
+        guard let renamed = try? X509Certificate(der: der) else {
+            preconditionFailure("PathTests: a certificate with a PrintableString")
+        }
+        return renamed
+    }
+
     @Test func `a signature of another key, curve or certificate is none`() {
         let anchor = builder("Root").selfSigned(by: rootKey)
         let namesake = builder("Root").selfSigned(by: ECPrivateKey(generating: .p384))
         let leaf = builder("Leaf", isAuthority: false)
             .signed(for: leafKey, by: rootKey, issuer: anchor)
-        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.path([.leaf, .anchor(0)])])
+        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.path([leaf.der, anchor.der])])
         expectEqual(Verdict.both(leaf.der, [], [namesake.der]), [.untrusted])
         let small = builder("Root").selfSigned(by: middleKey)
         expectEqual(Verdict.both(leaf.der, [], [small.der]), [.untrusted])
         // A root alone is trusted when it is the anchor.
-        expectEqual(Verdict.both(anchor.der, [], [anchor.der]), [.path([.anchor(0)])])
+        expectEqual(Verdict.both(anchor.der, [], [anchor.der]), [.path([anchor.der])])
         expectEqual(Verdict.both(namesake.der, [anchor.der], [anchor.der]), [.untrusted])
     }
 

@@ -16,10 +16,9 @@
 // a server stores and reads back. `LocalizedError` alone needs Foundation, and has a file of its
 // own.
 //
-// Certificates are read by `PlainCertificate` and `DERCursor`, in the gateway too: genuine chains
-// have extensions that OpenSSL can't decode (a CRL distribution point of one zero byte), and RFC
-// 5280's path rules refuse many of the older phones. So this target needs no OpenSSL.
-// Signatures are swift-crypto's.
+// Certificates are read by `X509Certificate`, which decodes no extension that it does not need:
+// genuine chains have some that OpenSSL can't decode (a CRL distribution point of one zero byte).
+// RFC 5280's path rules refuse many of the older phones, so the rules of a chain are here.
 //
 // Sources, cited where they are obeyed:
 //   [Google] android/keyattestation, Google's verifier, at 47f970d;
