@@ -35,8 +35,11 @@ TOLERANCE = 0.01
 WINDOWS = 5
 UPLOAD = 1 << 20
 NEXT_STEP = """a count changes on purpose only. Find the change: deploy/benchmark --instructions
-  --profiles FOLDER here and at the commit before, then callgrind_annotate on both; mend it. Or,
-  with the reason in the commit: deploy/benchmark --instructions --record"""
+  --profiles FOLDER here and at the commit before, then callgrind_annotate --threshold=100 on both;
+  mend it. Or, with the reason in the commit: deploy/benchmark --instructions --record"""
+
+RECORD_AGAIN = """with the tools of here, count the commit that recorded the file, and see that it differs
+  little: deploy/benchmark --instructions; then record: deploy/benchmark --instructions --record"""
 
 
 class Gateway:
@@ -256,6 +259,7 @@ def options():
     parser.add_argument("--program", required=True, help="the gateway to count")
     parser.add_argument("--counts", required=True, help="the file to compare with")
     parser.add_argument("--record", action="store_true", help="writes the file")
+    parser.add_argument("--must-compare", action="store_true", help="fails on another basis")
     parser.add_argument("--profiles", help="folder that keeps callgrind's files")
     return parser.parse_args()
 
@@ -274,7 +278,10 @@ def main():
     there, expected = recorded(chosen.counts)
     agree = compare(found, expected)
     if there != basis():
-        print(f"benchmark: !!! recorded with {there}; here is {basis()}: NOT COMPARED")
+        found = f"recorded with {there}; here is {basis()}"
+        if chosen.must_compare:
+            raise Failure(f"{found}: not compared", RECORD_AGAIN)
+        print(f"benchmark: !!! {found}: NOT COMPARED")
         return 0
     if not agree:
         raise Failure(f"a count differs from {chosen.counts} by more than 1 %", NEXT_STEP)
