@@ -41,6 +41,9 @@ extension RouteIndex {
         }
         hasHostSuffixes = !tree.nodes[Int(Self.hostSuffixes)].literals.isEmpty
         addresses = tree.addresses
+        namesHosts =
+            hasHostSuffixes || !addresses.isEmpty
+            || !tree.nodes[Int(Self.exactHosts)].literals.isEmpty
         flatten(tree)
     }
 

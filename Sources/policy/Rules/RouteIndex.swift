@@ -55,6 +55,8 @@ struct RouteIndex: Sendable {
     var edges: [Edge?] = []
     var methodNames: [UInt8] = []
     var methodRanges: [Range<Int>] = []
+    /// Whether a pattern names a host, an address, or the end of hosts.
+    var namesHosts = false
     var hasHostSuffixes = false
     /// The trees of the rules for one address.
     var addresses: [IPAddress: Int32] = [:]
@@ -78,7 +80,9 @@ struct RouteIndex: Sendable {
         /// The lowest number of a rule so far; `Int32.max` before there is one.
         var best = Int32.max
         /// The steps on which an answer depended so far, other than by the path that they make.
-        var decisive: PathInterpretation = []
+        /// None at first; a literal `[]` costs 770 instructions, as ``PathInterpretation/ofBytes``
+        /// says.
+        var decisive = PathInterpretation.asWritten
 
         init(methods: UInt64) { self.methods = methods }
 
@@ -99,7 +103,7 @@ struct RouteIndex: Sendable {
         _ ends: Span<UInt32>
     ) {
         visit(Self.anyHost, bytes, ends, at: 0, &search)
-        visitHosts(host, bytes, ends, &search)
+        if namesHosts { visitHosts(host, bytes, ends, &search) }
     }
 
     /// Visits the trees of the host itself and of all `*.` patterns above it.
@@ -160,7 +164,7 @@ struct RouteIndex: Sendable {
         -> Int32
     {
         var hash = SegmentHash()
-        guard interpretation.isDisjoint(with: [.foldsCase, .foldsPunctuation]) else {
+        guard interpretation.isDisjoint(with: .ofBytes) else {
             for index in 0..<segment.count { hash.add(interpretation.folded(segment[index])) }
             return edge(node, hash.value) { label in
                 guard label.count == segment.count else { return false }

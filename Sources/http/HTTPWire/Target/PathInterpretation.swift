@@ -68,6 +68,9 @@ package struct PathInterpretation: OptionSet, Hashable, Sendable {
         .foldsCase, .cutsPathInfo, .dropsTrailingSlash, .removesParameters, .keepsEscapes,
         .foldsPunctuation, .dropsFormat, .dropsIndex, .dropsScript,
     ]
+    /// The steps that change how bytes are compared; see ``folded(_:)``. It is a constant because a
+    /// literal in another module builds the set at each use, with 770 instructions.
+    package static let ofBytes: PathInterpretation = [.foldsCase, .foldsPunctuation]
     /// The steps of routers and sites, on top of those of servers. Many applications have paths of
     /// their own of these forms, so such an interpretation matters only where it leads to a
     /// stricter rule.

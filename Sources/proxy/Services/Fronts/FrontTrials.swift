@@ -264,7 +264,8 @@ extension ServiceTable {
         asked: (question: DecisionQuestion, content: AskedContent)?,
         now: UInt64
     ) -> Match? {
-        guard let trials, let start = trialStart(bytes, head.path) else { return nil }
+        // Every request comes here: the path is compared before the trials are taken in hand.
+        guard let start = trialStart(bytes, head.path), let trials else { return nil }
         let unknown = Match.refused(LocalResponse(.fault(.endpointUnknown)), name: "trial")
         guard start + FrontTrials.idCount <= head.path.upperBound else { return unknown }
         let id = (start..<start + FrontTrials.idCount).map { bytes[$0] }
