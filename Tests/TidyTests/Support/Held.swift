@@ -49,7 +49,7 @@ enum Held {
         "Sources/proxy/Proxy/Origins/SharedConnections.swift": "lists of connections and streams",
         "Sources/proxy/Proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Proxy/Origins/HTTP1OriginStream.swift":
-            "the same, bytes, and HTTPWire's scanner",
+            "how a request counts at its server, bytes, and HTTPWire's scanner",
         "Sources/proxy/Proxy/Requests/Exchange.swift":
             "the machine, content, bytes, the origin's side, and the record for the log",
         "Sources/proxy/Proxy/Requests/HeldBody.swift": "a digest",

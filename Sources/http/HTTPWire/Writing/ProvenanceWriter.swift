@@ -3,8 +3,9 @@
 /// The fields of an untrusted peer are dropped. The trustworthy part of a trusted peer's fields is
 /// written again (RFC 7239 §8). So the first address that an origin reads is the client's as the
 /// gateway knows it, the last one is the peer's, and no part was written by the client. Lines that
-/// are equal for all requests of a connection are made once.
-package struct ProvenanceWriter: Sendable {
+/// are equal for all requests of a connection are made once. It is not copied: each request uses it
+/// where it is.
+package struct ProvenanceWriter: ~Copyable, Sendable {
     /// Whether the gateway believes what the peer says of its clients.
     package let peerIsTrusted: Bool
     /// The certificate that the peer has shown.

@@ -252,7 +252,7 @@ final class ClientPeer {
         isSecure: Bool,
         decides: DecisionQuestion? = nil,
         entry: AddressEntry?,
-        provenance: ProvenanceWriter,
+        provenance: consuming ProvenanceWriter,
         settingsNumber: UInt32
     ) {
         self.address = address

@@ -34,7 +34,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     var tlsFault: TLSFailure?
     /// Whether a request before this one used it.
     private(set) var isReused = false
-    private var load = OriginLoad()
+    @exclusivity(unchecked) private var load = OriginLoad()
     var place: Place
 
     // The request; see ``begin(_:framing:limits:)``.

@@ -3,6 +3,10 @@ import EventLoops
 /// One server of an origin on one event loop.
 final class OriginServer {
     let settings: OriginServerSettings
+    /// Whether its connections carry many requests at once.
+    let isShared: Bool
+    /// Whether the number of its connections is limited.
+    let isLimited: Bool
     @exclusivity(unchecked) private var idle = IdleConnections()
     /// Connections that are reserved for a request that waited, by its number.
     private var promised: [UInt64: HTTP1OriginStream] = [:]
@@ -18,6 +22,9 @@ final class OriginServer {
 
     init(_ settings: OriginServerSettings, of origin: OriginSettings) {
         self.settings = settings
+        // Each request asks for both, and the settings are large to look into.
+        isShared = settings.http2 != nil
+        isLimited = settings.connectionsMax != nil
         ejection = origin.rules.ejection
         firstByteTimeout = origin.rules.firstByteTimeout
         self.origin = origin.state
@@ -147,9 +154,6 @@ final class OriginServer {
 
     // MARK: HTTP/2
 
-    /// Whether its connections carry many requests at once.
-    var isShared: Bool { settings.http2 != nil }
-
     /// Its connections of HTTP/2, with the current settings of its origin.
     func shared(
         connectTimeout: UInt64,
@@ -170,8 +174,6 @@ final class OriginServer {
     }
 
     // MARK: Places
-
-    var isLimited: Bool { settings.connectionsMax != nil }
 
     /// Whether a request may have a connection now.
     ///

@@ -46,8 +46,8 @@ struct AddressAccount {
 extension Exchange {
     /// Whether the client's address is known.
     var hasAddress: Bool {
-        guard let client, account.address == client.peer.address else { return true }
-        return !client.peer.isUnix || client.peer.isTrusted
+        guard client != nil, account.address == peer.address else { return true }
+        return !peer.isUnix || peer.isTrusted
     }
 
     /// Charges this number of further tokens for the call: one for each challenge.

@@ -32,7 +32,7 @@ struct Admission {
     func action(_ bytes: Span<UInt8>, fault: Malformed.Reason?) -> Flow.Action {
         count()
         if let fault { return exchange.flow.malformed(fault) }
-        guard let question = exchange.client?.peer.decides else {
+        guard let question = exchange.peer.decides else {
             return admit(proxy.heads.request, bytes)
         }
         return admitAsked(question, bytes)
@@ -100,7 +100,7 @@ struct Admission {
             return proxy.services.trial(head, bytes, asked: nil, now: now)
                 ?? proxy.services.find(head, bytes)
         }
-        let asked = exchange.client?.peer.decides.map { (question: $0, content: content) }
+        let asked = exchange.peer.decides.map { (question: $0, content: content) }
         return proxy.services.trial(head, bytes, asked: asked, now: now) ?? .none
     }
 
@@ -115,7 +115,7 @@ struct Admission {
     /// Takes the names that a trusted proxy gives. Names from all other peers are deleted, so that
     /// no client chooses a line of the log or joins the trace of another one.
     private func identify(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-        if exchange.client?.peer.isTrusted == true {
+        if exchange.peer.isTrusted {
             if let id = head.fields.requestID(bytes) {
                 exchange.record.id = id
                 exchange.record.carried.insert(FieldKindSet(.requestID))
@@ -144,7 +144,7 @@ struct Admission {
             head.fields,
             bytes,
             source: settings.addressSource,
-            peer: client.asked?.peer ?? client.peer.address,
+            peer: client.asked?.peer ?? exchange.peer.address,
             isTrusted: { settings.isTrusted($0) }
         )
         exchange.account.address = proxy.scratch.address.client
@@ -154,9 +154,8 @@ struct Admission {
     /// client, it is that client's address, or else the proxy's own, so that no spelling avoids a
     /// limit. Only the peer of a Unix socket that is not trusted has no address.
     private func findAddress() {
-        guard let client = exchange.client else { return }
         let address = exchange.account.address
-        if address == client.peer.address, let entry = client.peer.entry {
+        if address == exchange.peer.address, let entry = exchange.peer.entry {
             exchange.account.holding = .ofConnection(entry)
             return
         }
@@ -294,7 +293,7 @@ extension Admission {
         }
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
-            let isSecure = exchange.client?.peer.isSecure ?? false
+            let isSecure = exchange.peer.isSecure
             let limits = settings.limits.requestHead
             try heads.request.read(asked.span, isSecure: isSecure, limits: limits)
         } catch {
@@ -310,7 +309,7 @@ extension Admission {
         _ bytes: Span<UInt8>,
         _ asked: DecisionQuestion
     ) -> LocalFault? {
-        guard let client = exchange.client, client.peer.isTrusted else { return .askerUntrusted }
+        guard let client = exchange.client, exchange.peer.isTrusted else { return .askerUntrusted }
         if asked.form == .extAuthzGRPC, client.asked == nil { return .endpointUnknown }
         if exchange.flow.facts.hasContent, asked.content == .none { return .contentRefused }
         // The other proxy would forward these fields with the request. The gateway would have

@@ -56,7 +56,7 @@ extension Exchange {
             return nil
         }
         let (port, own) = client.socketEnds
-        let isPeer = account.address == client.peer.address && !client.peer.isUnix
+        let isPeer = account.address == peer.address && !peer.isUnix
         return (
             ProxyHeader.End(account.address, port: isPeer ? port : 0),
             ProxyHeader.End(own.ipAddress, port: own.port ?? 0)
@@ -234,8 +234,11 @@ extension Exchange {
     func awaitResponse(_ output: Output, _ held: Leg.HeldContent) {
         endRequest(output, held)
         let time = settings.origins[originPlace].rules.firstByteTimeout
-        origin?.givenAt = loop.now
-        origin?.setDeadline(milliseconds: min(time, side.left(now: loop.now)))
+        if let origin {
+            let now = loop.now
+            origin.givenAt = now
+            origin.setDeadline(milliseconds: min(time, side.left(now: now)))
+        }
         client?.expectNothing()
     }
 

@@ -19,6 +19,8 @@ final class Exchange {
     /// The event loop's pools at the time of the request, in the order of `settings.origins`. A
     /// reload may give the event loop other pools.
     let pools: [OriginPool]
+    /// The other end of the client's connection.
+    let peer: ClientPeer
     /// Released when the request has been recorded.
     private(set) var client: (any ClientStream)?
     @exclusivity(unchecked) var side = OriginSide()
@@ -41,11 +43,12 @@ final class Exchange {
     init(_ proxy: ProxyLoop, for client: any ClientStream, _ facts: RequestFacts) {
         self.proxy = proxy
         self.client = client
+        peer = client.peer
         settings = proxy.settings
         pools = proxy.pools
         flow = Flow(facts, fallback: proxy.settings.rules.fallback)
         originHead = OriginHead(bytes: proxy.takeHead())
-        account = AddressAccount(client.peer.address)
+        account = AddressAccount(peer.address)
         record = RequestRecord(
             proxy.ids.next(),
             startedAt: MonotonicClock.nanoseconds,
@@ -268,7 +271,7 @@ extension Exchange {
         var response = response(to: reply)
         response.name(record.id)
         if let form = flow.facts.grpc { response.answer(form) }
-        if response.outcome.endsConnection(toQuestion: client.peer.decides != nil) {
+        if response.outcome.endsConnection(toQuestion: peer.decides != nil) {
             client.endAfterResponse()
         }
         record.outcome = response.outcome

@@ -145,17 +145,21 @@ struct OriginHead {
         let place = exchange.originPlace
         let origins = exchange.settings.origins
         var options = HeadWriter.RequestOptions()
-        // Only the gateway reads the proof. A rule with its own field names is for an app whose
-        // origin may still read them.
-        if rule.mode != .off { options.dropping.formUnion(FieldKindSet.proof) }
-        let kept = origins[place].keptFields
+        switch rule.mode {
+        case .off: break
+        case .observe, .enforce, .deny:
+            // Only the gateway reads the proof. A rule with its own field names is for an app whose
+            // origin may still read them.
+            options.dropping.formUnion(FieldKindSet.proof)
+            options.guarding = rule.guardedFields
+        }
         // RFC 9112 §3.2: an HTTP/1.1 request has a Host, also if an HTTP/1.0 client sent none.
         let isNameless = head.authority.isEmpty
         let host = origins[place].host ?? (isNameless ? Array(origins[place].name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
-        let isProxy = client.peer.isTrusted
-        options.keeping = isProxy ? kept.fromProxies : kept.fromAll
-        if rule.mode != .off { options.guarding = rule.guardedFields }
+        let isProxy = exchange.peer.isTrusted
+        options.keeping =
+            isProxy ? origins[place].keptFields.fromProxies : origins[place].keptFields.fromAll
         options.dropping.subtract(exchange.record.carried)
         options.framing = framing ?? .none
         options.closes = facts.asks(.isolation)
@@ -164,12 +168,14 @@ struct OriginHead {
         options.cameByHTTP2 = client.spoken == .http2
         HeadWriter.beginRequest(head, source, options, into: &bytes)
         if let host { HeadWriter.field("Host", host, into: &bytes) }
-        name(exchange, keepsTrace: kept.keepsTrace && head.fields.contains(.traceparent))
-        client.peer.writeProvenance(
+        let keepsTrace = origins[place].keptFields.keepsTrace
+        name(exchange, keepsTrace: keepsTrace && head.fields.contains(.traceparent))
+        let keepsHost = isProxy && origins[place].keptFields.keepsHost
+        exchange.peer.writeProvenance(
             head,
             source,
             exchange.proxy.scratch.address,
-            keepsHost: isProxy && kept.keepsHost && head.fields.contains(.xForwardedHost),
+            keepsHost: keepsHost && head.fields.contains(.xForwardedHost),
             into: &bytes
         )
     }
