@@ -271,23 +271,29 @@ extension Audit {
 
     private var reported: ReportedRequest? {
         // The mode is checked first: a verdict is large to copy.
-        guard exchange.flow.rule.mode != .off,
-            let (verdict, enforcement) = exchange.flow.verdictState.given
-        else { return nil }
-        let fate: ReportedRequest.Fate
-        switch Decision(enforcing: exchange.flow.rule, verdict) {
-        case .forward: fate = .forwarded
-        case .refuse:
-            let address = exchange.account.address
-            fate = .refused(
-                Enforcement.bucket(exchange.flow.rule, signer: verdict.signer, address: address)
-            )
-        }
+        if case .off = exchange.flow.rule.mode { return nil }
+        return exchange.flow.reported(
+            address: exchange.account.address,
+            claimed: exchange.record.claimedVersion
+        )
+    }
+}
+
+extension Flow {
+    /// What a report counts of the request; `nil` where it has no verdict.
+    fileprivate func reported(address: IPAddress, claimed: AppVersion?) -> ReportedRequest? {
+        guard let (verdict, enforcement) = verdictState.given else { return nil }
+        let fate: ReportedRequest.Fate =
+            switch Decision(enforcing: rule, verdict) {
+            case .forward: .forwarded
+            case .refuse:
+                .refused(Enforcement.bucket(rule, signer: verdict.signer, address: address))
+            }
         let isRefused = if case .refused = fate { enforcement == .enforced } else { false }
         return ReportedRequest(
             verdict,
-            claimed: exchange.record.claimedVersion,
-            address: exchange.account.address,
+            claimed: claimed,
+            address: address,
             fate: fate,
             isRefused: isRefused
         )

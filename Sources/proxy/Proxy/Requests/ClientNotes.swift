@@ -11,28 +11,20 @@ struct ClientNotes {
 
     /// The notes for the client of a judged request.
     init(_ exchange: Exchange) {
-        // The mode is checked first: the state of a verdict is large to copy.
-        guard exchange.flow.rule.mode != .off else {
-            self.init()
-            return
-        }
-        self.init(exchange.flow.rule, exchange.flow.verdictState) { exchange.proxy.challenge() }
-    }
-
-    private init() {}
-
-    /// - challenge: a fresh one.
-    init(_ rule: Rule, _ verdictState: VerdictState, challenge: () -> String) {
-        guard rule.mode != .off else { return }
-        if let refusal = verdictState.refusal,
-            let next = rule.notice.nextStep(after: refusal, of: verdictState.keyID)
+        let rule = exchange.flow.rule
+        if case .off = rule.mode { return }
+        // Parts of the verdict are read one by one: all of it is large to copy.
+        if let refusal = exchange.flow.refusal,
+            let next = rule.notice.nextStep(after: refusal, of: exchange.flow.verdictState.keyID)
         {
             fields.append(("App-Attest-Next", next))
         }
+        guard rule.sendsNextChallenge else { return }
         // A session needs no challenge, and its requests should cost little.
-        if rule.sendsNextChallenge, !(verdictState.isPass && verdictState.proof == .session) {
-            fields.append(("App-Attest-Challenge", challenge()))
+        if exchange.flow.verdictState.isPass, exchange.flow.verdictState.proof == .session {
+            return
         }
+        fields.append(("App-Attest-Challenge", exchange.proxy.challenge()))
     }
 
     /// The fields for an origin's response. None where a shared cache may keep the response: other

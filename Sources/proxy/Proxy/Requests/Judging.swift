@@ -37,12 +37,13 @@ struct Judging {
         )
         if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
         if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, rule) }
-        noteClaimedVersion(head, bytes, opening)
-        switch opening {
-        case .judged(let verdict) where exchange.flow.verdictState.seeksKey(verdict):
-            exchange.keptHead = bytes.withUnsafeBufferPointer { Array($0) }
-            return judged(verdict)
+        switch consume opening {
         case .judged(var verdict):
+            if verdict.appVersion == nil { noteClaimedVersion(head, bytes) }
+            if exchange.flow.seeksKey(verdict) {
+                exchange.keptHead = bytes.withUnsafeBufferPointer { Array($0) }
+                return judged(verdict)
+            }
             if verdict.awaitsKey { verdict.settleWithoutCommit() }
             count(verdict)
             if case .relay = exchange.flow.purpose {
@@ -52,6 +53,7 @@ struct Judging {
             if verdict.expectedDigest != nil { exchange.content = .hashed(ContentDigest()) }
             return judged(verdict)
         case .hold(let proof):
+            noteClaimedVersion(head, bytes)
             countVerifications()
             if case .relay = exchange.flow.purpose {
                 exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
@@ -86,13 +88,13 @@ struct Judging {
 
     /// Judges a head that was kept while the store was asked for its key.
     func judgeKeptHead() -> Flow.Action {
-        guard let client = exchange.client else { return .none }
+        guard exchange.client != nil else { return .none }
         let bytes = exchange.keptHead
         exchange.keptHead = []
         let heads = proxy.scratch.askedHeads
         do throws(Malformed) {
             let limits = exchange.settings.limits.requestHead
-            try heads.request.read(bytes.span, isSecure: client.peer.isSecure, limits: limits)
+            try heads.request.read(bytes.span, isSecure: exchange.peer.isSecure, limits: limits)
         } catch {
             preconditionFailure("Judging: a head that was read can't be read again")
         }
@@ -114,7 +116,7 @@ struct Judging {
             now: UnixTime(seconds: proxy.wallSeconds),
             mayVerify: exchange.mayVerify(now: beganAt)
         )
-        if exchange.flow.verdictState.seeksKey(verdict) { return judged(verdict) }
+        if exchange.flow.seeksKey(verdict) { return judged(verdict) }
         if verdict.awaitsKey { verdict.settleWithoutCommit() }
         exchange.content = .held(held)
         count(verdict)
@@ -141,12 +143,7 @@ struct Judging {
     }
 
     /// Keeps what the client claims about its app, where no device has signed it.
-    private func noteClaimedVersion(
-        _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>,
-        _ opening: HeadVerdict
-    ) {
-        if case .judged(let verdict) = opening, verdict.appVersion != nil { return }
+    private func noteClaimedVersion(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         let version = head.fields.appBuild(bytes).flatMap { AppVersion(bytes, $0) }
         exchange.record.claimedVersion = version
     }
@@ -173,7 +170,7 @@ struct Judging {
 
 extension Exchange {
     /// Whether a proxy that sends the content with its question has not sent all of it.
-    fileprivate var isCut: Bool { !flow.seesContent && client?.peer.decides?.content == .whole }
+    fileprivate var isCut: Bool { !flow.seesContent && peer.decides?.content == .whole }
 
     /// Whether the target and the field lines are the client's own bytes. In Envoy's questions over
     /// HTTP they are not.

@@ -154,6 +154,12 @@ extension Flow {
         if case .decision(_, .unseen) = purpose { false } else { true }
     }
 
+    /// The refusal in the verdict, enforced or not.
+    var refusal: Refusal? { verdictState.refusal }
+
+    /// Whether the store is to be asked for the key that a verdict names, before anything else.
+    func seeksKey(_ verdict: Verdict) -> Bool { verdictState.seeksKey(verdict) }
+
     /// Whether held content is forwarded unjudged, with the client's framing.
     var isReleased: Bool { state.isReleased }
 

@@ -88,7 +88,9 @@ struct VerdictState: Sendable {
 
     /// The verdict and whether it is enforced, once there is one.
     var given: (verdict: Verdict, enforcement: Enforcement)? {
-        isGiven ? verdict.map { ($0, enforcement) } : nil
+        // A closure would copy all of the state.
+        guard isGiven, let verdict else { return nil }
+        return (verdict, enforcement)
     }
 
     /// Whether the assertion was used: its counter, or its challenge.
