@@ -49,7 +49,7 @@ extension BodyFraming {
     /// The framing that the fields of a message announce; `nil` when none does. The comments have
     /// the numbers of RFC 9112 §6.3.
     private static func announced(
-        _ fields: FieldSection,
+        _ fields: borrowing FieldSection,
         _ bytes: Span<UInt8>,
         _ version: HTTPVersion
     ) throws(Malformed) -> BodyFraming? {

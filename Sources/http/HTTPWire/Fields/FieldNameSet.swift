@@ -89,7 +89,9 @@ struct FoldedName: Equatable {
     /// the exact and slower initialiser reads.
     @inline(__always)
     init?(lineFrom start: Int, in bytes: Span<UInt8>) {
-        guard bytes.count - start >= 32 else { return nil }
+        // Each word is read where its eight bytes are: the last line of a head may be short.
+        let left = bytes.count - start
+        guard left >= 8 else { return nil }
         let memory = bytes.bytes
         var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
         // Despite its name a bounds-checked load; every bit pattern is a UInt64.
@@ -101,6 +103,7 @@ struct FoldedName: Equatable {
         words.0 = word
         var total = length
         if length == 8 {
+            guard left >= 16 else { return nil }
             raw = UInt64(
                 littleEndian: memory.unsafeLoadUnaligned(fromByteOffset: start + 8, as: UInt64.self)
             )
@@ -110,6 +113,8 @@ struct FoldedName: Equatable {
             total += length
         }
         if total == 16 {
+            // With the byte after the word, which has to be the colon of the longest name.
+            guard left > 24 else { return nil }
             raw = UInt64(
                 littleEndian: memory.unsafeLoadUnaligned(
                     fromByteOffset: start + 16,

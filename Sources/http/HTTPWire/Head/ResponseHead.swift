@@ -76,7 +76,9 @@ extension ResponseHead {
             status: status,
             to: method
         )
-        if let field = fields.first(.contentLength) {
+        if case .length(let length) = framing {
+            contentLength = length
+        } else if let field = fields.first(.contentLength) {
             contentLength = try ContentLength.read(bytes, field.value)
         }
     }

@@ -124,11 +124,12 @@ package enum HeadWriter {
         guarding: FieldNameSet = FieldNameSet(),
         into out: inout [UInt8]
     ) {
+        let guards = !guarding.isEmpty
         var runStart = start
         var runEnd = firstLine
         for index in section.fields.indices {
             let field = section.fields[index]
-            if field.isNominated || guarding.containsTwin(bytes, of: field.name)
+            if field.isNominated || guards && guarding.containsTwin(bytes, of: field.name)
                 || kinds.contains(field.kind) && !keeping.contains(bytes, field.name)
             {
                 continue

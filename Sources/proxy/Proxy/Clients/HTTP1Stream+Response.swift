@@ -111,7 +111,10 @@ extension HTTP1Stream {
     /// is kept.
     private var connectionField: HeadWriter.ConnectionField {
         guard isPersistent else { return .close }
-        return version == .http10 ? .keepAlive : .keep
+        return switch version {
+        case .http10: .keepAlive
+        case .http11: .keep
+        }
     }
 
     func upgrade(

@@ -57,7 +57,11 @@ final class HTTP1Stream {
         self.connection = connection
         version = head.version
         isHead = !isMalformed && head.method == .head
-        let mayPersist = head.version == .http11 || settings.keepsOldClients
+        let mayPersist =
+            switch head.version {
+            case .http11: true
+            case .http10: settings.keepsOldClients
+            }
         awaitsContinue = !isMalformed && head.expectsContinue
         let framing = isMalformed ? BodyFraming.none : head.framing
         sequel =
@@ -90,7 +94,12 @@ extension HTTP1Stream: ClientStream {
     var peer: ClientPeer { connection.client }
     var peerUser: UInt32? { peer.isUnix ? connection.peerUser : nil }
     var socketEnds: (peerPort: UInt16, own: SocketAddress) { connection.socketEnds }
-    var spoken: ClientProtocol { version == .http11 ? .http11 : .http10 }
+    var spoken: ClientProtocol {
+        switch version {
+        case .http10: .http10
+        case .http11: .http11
+        }
+    }
     var flow: Int { connection.flow }
 
     // MARK: The request's content
