@@ -80,7 +80,8 @@ struct RouteIndex: Sendable {
         /// The lowest number of a rule so far; `Int32.max` before there is one.
         var best = Int32.max
         /// The steps on which an answer depended so far, other than by the path that they make.
-        /// None at first: a literal `[]` costs 770 instructions; see ``PathInterpretation/ofBytes``.
+        /// None at first; a literal `[]` costs 770 instructions, as ``PathInterpretation/ofBytes``
+        /// says.
         var decisive = PathInterpretation.asWritten
 
         init(methods: UInt64) { self.methods = methods }
