@@ -62,8 +62,8 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "AppleStandIn", "ConfigurationReading", "OutboundCalls", "Services", "SoftwareAuthenticator",
-    "Tokens", "Verification", histogram, deque,
+    "ConfigurationReading", "OutboundCalls", "Services", "SoftwareAuthenticator", "Tokens",
+    "Verification", histogram, deque,
 ]
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", "Verification", arguments,
@@ -354,7 +354,7 @@ let package = Package(
         .recipes("ClientRecipes", in: "client", uses: ["PortcullisClient"] + adapted),
 
         // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
-        .part("SoftwareAuthenticator", in: "tools", uses: device),
+        .part("SoftwareAuthenticator", in: "tools", uses: device + [crypto]),
         .part(
             "AppleStandIn",
             in: "tools",
@@ -420,7 +420,7 @@ let package = Package(
             "Verification",
             uses: policy + stand + ["KeyStore", "Services", "Telemetry", "TestSupport", "Tokens"]
         ),
-        .tests("Tokens", uses: object + stand + ["AppleStandIn", "Encodings", "RequestBinding"]),
+        .tests("Tokens", uses: object + stand + ["Encodings", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["TestSupport", "Tokens"]),
         .tests(
             "PostgreSQLKeyStore",
@@ -438,7 +438,7 @@ let package = Package(
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests(
             "OutboundCalls",
-            uses: policy + verdict + ["AppleStandIn", "Telemetry", "TestSupport"]
+            uses: policy + verdict + stand + ["AppleStandIn", "Telemetry", "TestSupport"]
         ),
         .tests(
             "PortcullisClient",

@@ -3,6 +3,7 @@ import Expectations
 import Foundation
 import KeyAttestation
 import LoopbackKit
+import SoftwareAuthenticator
 import TestSupport
 import Testing
 
