@@ -353,17 +353,11 @@ let package = Package(
         ),
         .recipes("ClientRecipes", in: "client", uses: ["PortcullisClient"] + adapted),
 
-        // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
+        // Sources/tools: for load and the proving of clients. Never linked into the gateway.
         .part("SoftwareAuthenticator", in: "tools", uses: device + [crypto]),
-        .part(
-            "AppleStandIn",
-            in: "tools",
-            uses: device + apple + sockets + stand + [crypto, cryptoExtras]
-        ),
         .part("LoopbackSockets", in: "tools", uses: ["HTTPWire"]),
         .part("ProvingGround", in: "tools", uses: proving),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
-        .program("portcullis-demo", in: "tools", uses: demo),
         .program(
             "portcullis-load",
             in: "tools",
@@ -386,10 +380,15 @@ let package = Package(
             uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "EventLoops", "Gateway"]
         ),
         .support("ClientKit", uses: app),
+        .support(
+            "AppleStandIn",
+            uses: device + apple + sockets + stand + [crypto, cryptoExtras]
+        ),
         .support("ProvingDriver", uses: app + ["ClientKit"]),
         .support("AlamofireStandIn", uses: []),
         .support("ApolloStandIn", uses: []),
         .support("OpenAPIRuntimeStandIn", uses: [httpTypes]),
+        .testProgram("portcullis-demo", uses: demo),
         // The gateway on a disk that fails; an app and Apple's services in processes of their own.
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .testProgram("portcullis-app", uses: app + ["ClientKit", "ProvingDriver"]),
