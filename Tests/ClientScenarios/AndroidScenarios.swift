@@ -72,7 +72,7 @@ extension ClientScenarios {
                     in: folder,
                     """
                     listen: [{ address: "127.0.0.1:0" }]
-                    lanes: 2
+                    event_loops: 2
                     origins: { shop: { servers: ["\(origin.address)"] } }
                     apps: [\(app)]
                     proofs: { play: { kind: play-integrity, decryption_key: decrypt.key,

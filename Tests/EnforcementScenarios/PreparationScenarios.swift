@@ -116,8 +116,8 @@ extension Scenarios {
             let checked = try scenario.portcullis("check", file)
             expectEqual(checked.status, 0)
             let warning =
-                "\(file):2: warning: listen[0].tls.certificate: found a certificate that demands an "
-                + "OCSP response"
+                "\(file):2: warning: listen[0].tls.certificate: found a certificate that demands "
+                + "an OCSP response"
             #expect(checked.printed.contains(warning), "\(checked.printed)")
         }
 

@@ -179,7 +179,7 @@ package struct RolloutAnswer {
         }
         self.rule = rule == "*" ? "all rules" : rule
         (self.from, self.to, self.order) = (from, to, order)
-        areAllLoopsTold = flags["all_lanes"] ?? false
+        areAllLoopsTold = flags["all_event_loops"] ?? false
         isPending = flags["pending"] ?? false
         unsaved = texts["unsaved"]
     }

@@ -292,9 +292,9 @@ extension Preparation {
             configuration
         )
         guard let shortage else { return [] }
-        let place = configuration.place(of: "lanes")
+        let place = configuration.place(of: "event_loops")
         let use = "a higher limit (ulimit -n 1024, LimitNOFILE= in a unit), or fewer event loops"
-        return [Problem(.warning, place, "lanes", found: shortage.what, use: use)]
+        return [Problem(.warning, place, "event_loops", found: shortage.what, use: use)]
     }
 
     private static func obstacle(_ path: String) -> String? {

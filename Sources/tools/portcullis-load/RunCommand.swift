@@ -36,7 +36,7 @@ struct RunCommand: AsyncParsableCommand {
     var connections = 64
 
     @Option(help: "Event loops, each a core's work.")
-    var lanes = 1
+    var eventLoops = 1
 
     @Option(help: "Shares that are not good: missing, replayed, tampered, stale, unknown.")
     var mix: String?
@@ -149,7 +149,7 @@ struct RunCommand: AsyncParsableCommand {
         guard (1...100_000).contains(connections) else {
             throw LoadError("--connections: 1…100000")
         }
-        guard (1...256).contains(lanes) else { throw LoadError("--lanes: 1…256") }
+        guard (1...256).contains(eventLoops) else { throw LoadError("--event-loops: 1…256") }
         if let underWay, !(1...64).contains(underWay) { throw LoadError("--under-way: 1…64") }
         let length = duration ?? (count == nil ? "10s" : nil)
         var nanoseconds: UInt64?
@@ -163,7 +163,7 @@ struct RunCommand: AsyncParsableCommand {
             )
         )
         options.connections = connections
-        options.loops = lanes
+        options.loops = eventLoops
         options.isSignedBefore = signBefore
         options.proof = sessions ? .session : .assertion
         options.showsTokens = tokens
