@@ -21,8 +21,8 @@ import Testing
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
-    private func gateway(_ text: String) throws -> GatewayName {
-        try #require(GatewayName(Bench.url(text)))
+    private func gateway(_ text: String) throws -> RecordName {
+        try #require(RecordName(Bench.url(text)))
     }
 
     private func record(_ gateway: String, _ phase: EnrolmentRecord.Phase) throws -> Data {
@@ -36,7 +36,7 @@ import Testing
         SecretItem(service: "s", account: account, group: nil)
     }
 
-    private func marked(_ gateway: GatewayName, mark: String = "install") -> MarkedRecord {
+    private func marked(_ gateway: RecordName, mark: String = "install") -> MarkedRecord {
         MarkedRecord(
             items: keychain,
             item: item(gateway.text),

@@ -56,7 +56,7 @@ package struct Preparation: Sendable {
         _ file: String,
         age: StoreAge.Demand = .newest,
         asksDatabase: Bool = false
-    ) -> ConfigurationReading.LoadedConfiguration {
+    ) -> LoadedConfiguration {
         var loaded = readable(file)
         guard let configuration = loaded.configuration else { return loaded }
         let names = ServerRegistry(configuration, Resolver()).problems(configuration)
@@ -91,7 +91,7 @@ package struct Preparation: Sendable {
     }
 
     /// The configuration with the problems of a reload.
-    static func readable(_ file: String) -> ConfigurationReading.LoadedConfiguration {
+    static func readable(_ file: String) -> LoadedConfiguration {
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else { return loaded }
         let preparation = Preparation(configuration, store: .notYet, tls: TLSSurroundings())

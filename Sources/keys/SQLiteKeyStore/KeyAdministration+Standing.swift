@@ -75,7 +75,7 @@ extension KeyAdministration {
             let newer = old.isEmpty ? [:] : try CounterLog.entries(db)
             var deleted = 0
             for row in old where newer[row[0]]?.usedAt ?? .min < second {
-                try Self.delete(try KeyColumns.keyID(row, 1), note, db)
+                try Self.delete(try SQLiteKeyColumns.keyID(row, 1), note, db)
                 deleted += 1
             }
             if deleted > 0 {
@@ -111,7 +111,7 @@ extension KeyAdministration {
         let sql = "SELECT revoked_at, deleted_at FROM keys WHERE key_id = ?"
         let mark = try KeyMarks(db).stored(of: keyID, db)
         let row = try Row.fetchOne(db, sql: sql, arguments: [Data((mark ?? keyID).bytes)])
-        return row.map { KeyColumns.status($0, 0, 1) }
+        return row.map { SQLiteKeyColumns.status($0, 0, 1) }
     }
 
     /// - change: the assignment; `?1` is the second.
@@ -207,7 +207,7 @@ enum KeyChangeLog {
                 }
                 return KeyChange(
                     action,
-                    row.hasNull(atIndex: 1) ? nil : try KeyColumns.keyID(row, 1),
+                    row.hasNull(atIndex: 1) ? nil : try SQLiteKeyColumns.keyID(row, 1),
                     keys: row[2],
                     ChangeNote(now: row[3], by: row[4], why: row[5])
                 )

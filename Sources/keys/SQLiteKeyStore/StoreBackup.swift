@@ -240,7 +240,7 @@ package struct StoreRestore {
                 func apply(_ receipt: [UInt8]?) throws {
                     let id = record.keyID
                     let change = ReceiptChange(row: row, keyID: id, receipt: receipt, state: state)
-                    try ReceiptColumns.apply(change, db)
+                    try SQLiteReceiptColumns.apply(change, db)
                 }
                 try apply(receipt)
                 // Where the receipt is not newer, the result of the last try may be.

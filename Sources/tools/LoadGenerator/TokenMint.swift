@@ -26,7 +26,7 @@ struct TokenMint: Sendable {
     /// - asker: its name, for people.
     /// - Throws: when no tokens are asked for, and when the gateway can't read those of the fleet.
     init?(
-        _ fleet: Fleet,
+        _ fleet: DeviceFleet,
         if showsTokens: Bool,
         for rule: IntegrityRule?,
         of asker: String,
@@ -89,7 +89,7 @@ struct TokenMint: Sendable {
     }
 }
 
-extension Fleet {
+extension DeviceFleet {
     fileprivate var playConsole: SoftwarePlayConsole {
         SoftwarePlayConsole(seed: Array("load play console \(seed)".utf8))
     }

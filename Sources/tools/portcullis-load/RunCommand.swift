@@ -93,13 +93,15 @@ struct RunCommand: AsyncParsableCommand {
             options: try options(),
             now: .current
         )
-        for warning in plan.warnings { StandardError.write("warning: \(warning)\n") }
+        for warning in plan.warnings { DiagnosticOutput.write("warning: \(warning)\n") }
         try target.awaitGateway(server)
         // A run that breaks off has used counters that are not recorded.
         let before = fleetOnDisk
-        fleetOnDisk.nextCounter += Fleet.counterReserve
+        fleetOnDisk.nextCounter += DeviceFleet.counterReserve
         try FleetFile.write(fleet, fleetOnDisk)
-        let progress = Progress(isTerminal: StandardError.isTerminal) { StandardError.write($0) }
+        let progress = Progress(isTerminal: DiagnosticOutput.isTerminal) {
+            DiagnosticOutput.write($0)
+        }
         let summary: Summary
         do throws(LoadError) {
             summary = try await Campaign.run(plan, progress: progress)

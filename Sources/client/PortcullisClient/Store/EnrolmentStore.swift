@@ -65,7 +65,7 @@ public actor MemoryEnrolmentStore: EnrolmentStore {
 
 /// The name of a gateway's record: the origin of its endpoints, so that each gateway of an app has
 /// a record of its own.
-struct GatewayName: Hashable, Sendable {
+struct RecordName: Hashable, Sendable {
     /// `api.example.com`, or `api.example.com:8443`. The port of HTTPS is left out.
     let text: String
 

@@ -33,7 +33,7 @@ public struct FileEnrolmentStore: EnrolmentStore {
 
     /// The store for one gateway's record.
     public func scoped(to endpoints: URL) -> any EnrolmentStore {
-        guard !isScoped, let gateway = GatewayName(endpoints) else { return self }
+        guard !isScoped, let gateway = RecordName(endpoints) else { return self }
         let name = "\(file.url.lastPathComponent)-\(gateway.fileText)"
         return Self(scoped: file.url.deletingLastPathComponent().appending(path: name))
     }

@@ -30,7 +30,7 @@
         private let accessGroup: String?
         private let container: String?
         /// Whose record it is; `nil` where the store is used without a session.
-        private let gateway: GatewayName?
+        private let gateway: RecordName?
 
         private static let service = "portcullis.enrolment"
         /// Without a group, the Keychain finds items of every group that the process may use, those
@@ -45,13 +45,13 @@
             (accessGroup, container, gateway) = (sharing.accessGroup, sharing.container, nil)
         }
 
-        private init(_ store: Self, _ gateway: GatewayName) {
+        private init(_ store: Self, _ gateway: RecordName) {
             (accessGroup, container, self.gateway) = (store.accessGroup, store.container, gateway)
         }
 
         /// The store for one gateway's record.
         public func scoped(to endpoints: URL) -> any EnrolmentStore {
-            GatewayName(endpoints).map { Self(self, $0) } ?? self
+            RecordName(endpoints).map { Self(self, $0) } ?? self
         }
 
         /// What is kept, unless it is from an earlier install.

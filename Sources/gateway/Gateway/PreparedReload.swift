@@ -8,7 +8,7 @@ import Verification
 /// The loaded files of a configuration: all that a reload replaces.
 ///
 /// It reads files and looks up names, so it is made on a queue where waiting is allowed.
-struct LoadedConfiguration: Sendable {
+struct PreparedReload: Sendable {
     let configuration: GatewayConfiguration
     let settings: ProxySettings
     let servers: ServerRegistry
