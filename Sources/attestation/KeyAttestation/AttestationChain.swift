@@ -210,16 +210,22 @@ extension PlainCertificate {
         }
         let (algorithm, key) = issuer.subjectKey
         switch scheme {
-        case .ecdsaWithSHA256: return isECDSA(algorithm, key, Crypto.SHA256.hash(data: signed))
-        case .ecdsaWithSHA384: return isECDSA(algorithm, key, SHA384.hash(data: signed))
-        case .ecdsaWithSHA512: return isECDSA(algorithm, key, SHA512.hash(data: signed))
-        case .rsaWithSHA256: return isRSA(algorithm, issuer, Crypto.SHA256.hash(data: signed))
-        case .rsaWithSHA384: return isRSA(algorithm, issuer, SHA384.hash(data: signed))
-        case .rsaWithSHA512: return isRSA(algorithm, issuer, SHA512.hash(data: signed))
+        case .ecdsaWithSHA256:
+            return isECDSA(algorithm, point: key, digest: Crypto.SHA256.hash(data: signed))
+        case .ecdsaWithSHA384:
+            return isECDSA(algorithm, point: key, digest: SHA384.hash(data: signed))
+        case .ecdsaWithSHA512:
+            return isECDSA(algorithm, point: key, digest: SHA512.hash(data: signed))
+        case .rsaWithSHA256:
+            return isRSA(algorithm, issuer: issuer, digest: Crypto.SHA256.hash(data: signed))
+        case .rsaWithSHA384:
+            return isRSA(algorithm, issuer: issuer, digest: SHA384.hash(data: signed))
+        case .rsaWithSHA512:
+            return isRSA(algorithm, issuer: issuer, digest: SHA512.hash(data: signed))
         }
     }
 
-    private func isECDSA(_ algorithm: [UInt8], _ point: [UInt8], _ digest: some Digest) -> Bool {
+    private func isECDSA(_ algorithm: [UInt8], point: [UInt8], digest: some Digest) -> Bool {
         switch algorithm {
         case Self.p256:
             let key = try? P256.Signing.PublicKey(x963Representation: point)
@@ -238,8 +244,8 @@ extension PlainCertificate {
     /// PKCS #1 v1.5 by a key of 2048 bits and more.
     private func isRSA(
         _ algorithm: [UInt8],
-        _ issuer: PlainCertificate,
-        _ digest: some Digest
+        issuer: PlainCertificate,
+        digest: some Digest
     ) -> Bool {
         guard algorithm == Self.rsa,
             let key = try? _RSA.Signing.PublicKey(derRepresentation: issuer.subjectPublicKeyInfo)

@@ -22,9 +22,22 @@ extension SignedMessage {
         attributes: SignedAttributes = .none
     ) -> [UInt8] {
         switch attributes {
-        case .none: return encoded(content, by: key, signer, others, CMS_NOATTR)
+        case .none:
+            return encoded(
+                content,
+                by: key,
+                signer: signer,
+                others: others,
+                attributeFlag: CMS_NOATTR
+            )
         case .unsigned:
-            let message = encoded(content, by: key, signer, others, 0)
+            let message = encoded(
+                content,
+                by: key,
+                signer: signer,
+                others: others,
+                attributeFlag: 0
+            )
             return replacingSignature(in: message, by: key)
         }
     }
@@ -55,9 +68,9 @@ extension SignedMessage {
     private static func encoded(
         _ content: [UInt8],
         by key: ECPrivateKey,
-        _ signer: X509Certificate,
-        _ others: [X509Certificate],
-        _ attributeFlag: Int32
+        signer: X509Certificate,
+        others: [X509Certificate],
+        attributeFlag: Int32
     ) -> [UInt8] {
         // With CMS_STREAM, the content is left out until it is written, in chunks of indefinite
         // length.

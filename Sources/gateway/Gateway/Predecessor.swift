@@ -294,7 +294,14 @@ extension Rollouts {
             let orders = handed ?? preparation.keptOrders
             let rules = configuration.fileRules
             var unsaved: String?
-            self.orders = Self.newest(orders, rules, file, fleet, log, &unsaved)
+            self.orders = Self.newest(
+                orders,
+                rules: rules,
+                file: file,
+                fleet: fleet,
+                log: log,
+                unsaved: &unsaved
+            )
             inForce = self.orders.orders(rules)
             // The predecessor writes no more. Its disk may have been full.
             if handed != nil, RolloutFile.kept(of: configuration).orders != self.orders {
@@ -306,11 +313,11 @@ extension Rollouts {
         /// The newest orders that can be read.
         private static func newest(
             _ orders: FleetOrders,
-            _ rules: RuleSet,
-            _ file: RolloutFile,
-            _ fleet: FleetAccess?,
-            _ log: Logger,
-            _ unsaved: inout String?
+            rules: RuleSet,
+            file: RolloutFile,
+            fleet: FleetAccess?,
+            log: Logger,
+            unsaved: inout String?
         ) -> FleetOrders {
             guard let fleet else { return orders }
             var ordering: FleetOrdering

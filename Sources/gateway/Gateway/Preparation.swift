@@ -33,7 +33,7 @@ package struct Preparation: Sendable {
         certificates = LoadedCertificates(configuration, tls)
         problems = certificates.problems
         let user = userToBecome(configuration)
-        examineStore(configuration, store, user)
+        examineStore(configuration, use: store, user: user)
         if case .notYet = store {
             let read = RolloutFile.kept(of: configuration)
             keptOrders = read.orders
@@ -102,8 +102,8 @@ package struct Preparation: Sendable {
 
     private mutating func add(
         _ severity: Problem.Severity,
-        _ configuration: GatewayConfiguration,
-        _ keyPath: String,
+        configuration: GatewayConfiguration,
+        keyPath: String,
         found: String,
         use: String
     ) {
@@ -122,8 +122,8 @@ package struct Preparation: Sendable {
             let isOther = error.isAboutWhoStarts
             add(
                 isOther ? .warning : .error,
-                configuration,
-                "process",
+                configuration: configuration,
+                keyPath: "process",
                 found: error.what,
                 use: "another user, or do this: \(error.hint)"
             )
@@ -135,8 +135,8 @@ package struct Preparation: Sendable {
 
     private mutating func examineStore(
         _ configuration: GatewayConfiguration,
-        _ use: StoreUse,
-        _ user: ProcessUser?
+        use: StoreUse,
+        user: ProcessUser?
     ) {
         guard let file = configuration.store.file else { return }
         let allowed = """
@@ -145,12 +145,12 @@ package struct Preparation: Sendable {
             """
         // Journal, lock and generation are files beside it.
         let access = WriteAccess(toFile: file, makesOthers: true, as: user)
-        examine(access, configuration, "store.sqlite", allowed)
+        examine(access, configuration: configuration, keyPath: "store.sqlite", use: allowed)
         if case .notYet = use, Self.isNoDatabase(file) {
             add(
                 .error,
-                configuration,
-                "store.sqlite",
+                configuration: configuration,
+                keyPath: "store.sqlite",
                 found: "\(file), which is no SQLite database",
                 use: "the gateway's own database, or a path where there is no file yet"
             )
@@ -162,14 +162,19 @@ package struct Preparation: Sendable {
         case .on, .off, .syslog(.ip), .syslog(.name): break
         case .file(let file):
             let use = "on, or a file in a folder that exists and that the gateway may write"
-            examine(WriteAccess(toFile: file, as: user), configuration, "log", use)
+            examine(
+                WriteAccess(toFile: file, as: user),
+                configuration: configuration,
+                keyPath: "log",
+                use: use
+            )
         case .syslog(.unix(let path)):
             var status = stat()
             guard stat(path, &status) != 0 || status.st_mode & S_IFMT != S_IFSOCK else { return }
             add(
                 .warning,
-                configuration,
-                "log",
+                configuration: configuration,
+                keyPath: "log",
                 found: "access to \(path), where no socket is, so that lines are lost",
                 use: "the socket of a syslog daemon that runs; or on, a file's path, off"
             )
@@ -186,8 +191,8 @@ package struct Preparation: Sendable {
         case .refused(let found):
             add(
                 .warning,
-                configuration,
-                "spill_folder",
+                configuration: configuration,
+                keyPath: "spill_folder",
                 found: "\(found), so content too large for memory will be answered 503",
                 use: "a folder that the gateway may write"
             )
@@ -196,13 +201,14 @@ package struct Preparation: Sendable {
 
     private mutating func examine(
         _ access: WriteAccess,
-        _ configuration: GatewayConfiguration,
-        _ keyPath: String,
-        _ use: String
+        configuration: GatewayConfiguration,
+        keyPath: String,
+        use: String
     ) {
         switch access {
         case .granted: break
-        case .refused(let found): add(.error, configuration, keyPath, found: found, use: use)
+        case .refused(let found):
+            add(.error, configuration: configuration, keyPath: keyPath, found: found, use: use)
         }
     }
 

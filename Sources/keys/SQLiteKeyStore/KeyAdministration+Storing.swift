@@ -115,7 +115,13 @@ extension KeyAdministration {
                 continue
             }
             if case .deleted(let second) = record.status {
-                outcomes[index] = try bury(record, at: second, revision, select, db)
+                outcomes[index] = try bury(
+                    record,
+                    at: second,
+                    revision: revision,
+                    select: select,
+                    db: db
+                )
                 continue
             }
             if try SQLiteKeyColumns.insert(record, revision: revision, db) { continue }
@@ -151,9 +157,9 @@ extension KeyAdministration {
     private static func bury(
         _ record: KeyRecord,
         at second: Int64,
-        _ revision: Int64,
-        _ select: Statement,
-        _ db: Database
+        revision: Int64,
+        select: Statement,
+        db: Database
     ) throws -> StoreOutcome {
         var living = record
         living.status = .active

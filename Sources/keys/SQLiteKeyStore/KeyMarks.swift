@@ -56,7 +56,7 @@ struct KeyMarks {
             guard !secrets.isFull else { throw ErasureSecrets.full }
             // A store that has none yet goes on with this one.
             let name = secrets.isEmpty ? ErasureSecret.ownName : secret.foreignName
-            try Self.keep(secret, name, db)
+            try Self.keep(secret, name: name, db: db)
             secrets = try Self.secrets(db)
         }
         try db.cachedStatement(
@@ -74,7 +74,7 @@ struct KeyMarks {
 
     private static let publicKey = Data(P256PublicKey.ofErasedKeys.x963.dropFirst())
 
-    private static func keep(_ secret: ErasureSecret, _ name: String, _ db: Database) throws {
+    private static func keep(_ secret: ErasureSecret, name: String, db: Database) throws {
         try db.execute(
             sql: "INSERT OR IGNORE INTO secrets (name, secret) VALUES (?, ?)",
             arguments: [name, Data(secret.bytes)]
@@ -107,7 +107,7 @@ struct KeyMarks {
             arguments: [piece]
         )
         guard !rows.isEmpty else { return 0 }
-        try keep(.drawn(), ErasureSecret.ownName, db)
+        try keep(.drawn(), name: ErasureSecret.ownName, db: db)
         let secrets = try secrets(db)
         let app = try SQLiteKeyColumns.appRow("", db)
         for row in rows {

@@ -154,7 +154,7 @@ package struct StoreRestore {
         let new = KeyAdministration(try KeyDatabase(path: draft, creates: false))
         let last = GenerationFile.record(ofDatabase: path)?.generation
         let present = merge(into: new, last)
-        let generation = try finish(new, present, last)
+        let generation = try finish(new, present: present, last: last)
         let count = try new.count()
         try new.close()
         try StoreCopy.synchronise(draft)
@@ -254,8 +254,8 @@ package struct StoreRestore {
     /// Makes the new database the newest one.
     private func finish(
         _ new: KeyAdministration,
-        _ present: Present,
-        _ last: Generation?
+        present: Present,
+        last: Generation?
     ) throws(StoreProblem) -> Generation {
         try new.write { db in
             if case .lost = present { try CounterAnchors.take(now: note.now, db) }
