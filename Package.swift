@@ -62,8 +62,8 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "AppleStandIn", "ConfigurationReading", "OutboundCalls", "Services", "SoftwareAuthenticator",
-    "Tokens", "Verification", histogram, deque,
+    "ConfigurationReading", "OutboundCalls", "Services", "SoftwareAuthenticator", "Tokens",
+    "Verification", histogram, deque,
 ]
 let client: [Target.Dependency] = [
     "ConfigurationReading", "LoadGenerator", "SoftwareAuthenticator", "Verification", arguments,
@@ -353,17 +353,11 @@ let package = Package(
         ),
         .recipes("ClientRecipes", in: "client", uses: ["PortcullisClient"] + adapted),
 
-        // Sources/tools: for tests, demonstration and load. Never linked into the gateway.
-        .part("SoftwareAuthenticator", in: "tools", uses: device),
-        .part(
-            "AppleStandIn",
-            in: "tools",
-            uses: device + apple + sockets + stand + [crypto, cryptoExtras]
-        ),
+        // Sources/tools: for load and the proving of clients. Never linked into the gateway.
+        .part("SoftwareAuthenticator", in: "tools", uses: device + [crypto]),
         .part("LoopbackSockets", in: "tools", uses: ["HTTPWire"]),
         .part("ProvingGround", in: "tools", uses: proving),
         .part("LoadGenerator", in: "tools", uses: policy + sockets + load),
-        .program("portcullis-demo", in: "tools", uses: demo),
         .program(
             "portcullis-load",
             in: "tools",
@@ -387,10 +381,15 @@ let package = Package(
             uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "EventLoops", "Gateway"]
         ),
         .support("ClientKit", uses: app),
+        .support(
+            "AppleStandIn",
+            uses: device + apple + sockets + stand + [crypto, cryptoExtras]
+        ),
         .support("ProvingDriver", uses: app + ["ClientKit"]),
         .support("AlamofireStandIn", uses: []),
         .support("ApolloStandIn", uses: []),
         .support("OpenAPIRuntimeStandIn", uses: [httpTypes]),
+        .testProgram("portcullis-demo", uses: demo),
         // The gateway on a disk that fails; an app and Apple's services in processes of their own.
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .testProgram("portcullis-app", uses: app + ["ClientKit", "ProvingDriver"]),
@@ -425,7 +424,7 @@ let package = Package(
             "Verification",
             uses: policy + stand + ["KeyStore", "Services", "Telemetry", "TestSupport", "Tokens"]
         ),
-        .tests("Tokens", uses: object + stand + ["AppleStandIn", "Encodings", "RequestBinding"]),
+        .tests("Tokens", uses: object + stand + ["Encodings", "RequestBinding"]),
         .tests("KeyStore", uses: policy + ["TestSupport", "Tokens"]),
         .tests(
             "PostgreSQLKeyStore",
@@ -443,7 +442,7 @@ let package = Package(
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests(
             "OutboundCalls",
-            uses: policy + verdict + ["AppleStandIn", "Telemetry", "TestSupport"]
+            uses: policy + verdict + stand + ["AppleStandIn", "Telemetry", "TestSupport"]
         ),
         .tests(
             "PortcullisClient",

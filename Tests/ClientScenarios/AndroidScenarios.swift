@@ -3,6 +3,7 @@ import Expectations
 import Foundation
 import KeyAttestation
 import LoopbackKit
+import SoftwareAuthenticator
 import TestSupport
 import Testing
 
@@ -71,7 +72,7 @@ extension ClientScenarios {
                     in: folder,
                     """
                     listen: [{ address: "127.0.0.1:0" }]
-                    lanes: 2
+                    event_loops: 2
                     origins: { shop: { servers: ["\(origin.address)"] } }
                     apps: [\(app)]
                     proofs: { play: { kind: play-integrity, decryption_key: decrypt.key,

@@ -13,7 +13,7 @@ import Verification
 @Suite struct ConfigurationLoaderTests {
     /// What the benchmark writes.
     private static let benchmark = """
-        {"listen":[{"address":"127.0.0.1:9810"}],"lanes":1,
+        {"listen":[{"address":"127.0.0.1:9810"}],"event_loops":1,
          "origins":{"app":{"servers":["127.0.0.1:9800"]}},
          "apps":[{"id":"TEAM123456.com.example.bench","environments":["production"]}],
          "store":{"sqlite":"/tmp/x.db"},"log":{"access":"off"},

@@ -17,7 +17,7 @@ struct ForeignKeyTests {
         ("limits: { client_max_body_size: 1MiB }", "use body: { limit: 1MiB } in the rule"),
         ("limits: { maxconn: 5 }", "limits.maxconn: found an unknown key; use connections, or"),
         ("upstreams: {}", "upstreams: found an unknown key; use origins: {"),
-        ("worker_processes: 4", "worker_processes: found an unknown key; use lanes"),
+        ("worker_processes: 4", "worker_processes: found an unknown key; use event_loops"),
         (
             "rules:\n  - { id: a, path: /a, mode: off, match: { path: /a } }",
             "p.yaml:7: a.path: found an unknown key; use match: { host"

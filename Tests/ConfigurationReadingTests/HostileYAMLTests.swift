@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func `a byte order mark before the text changes nothing`() {
-        let text = "listen: [{ address: nowhere }]\nlanes: 1\nlanes: 2\nhoard: 1\n"
+        let text = "listen: [{ address: nowhere }]\nevent_loops: 1\nevent_loops: 2\nhoard: 1\n"
         expectEqual(errors("\u{FEFF}" + text), errors(text))
         #expect(errors(text).count > 3)
     }
@@ -84,16 +84,18 @@ import Testing
     // Found by fuzzing: lines were counted at LF alone, so the key was looked for where it was not.
     @Test(arguments: ["\r", "\u{85}", "\u{2028}", "\u{2029}", "\r\n", "\n"])
     func `a key that stands twice is told behind every line end that YAML knows`(end: String) {
-        let text = ["listen: []", "# é", "lanes: 1", "lanes: 2", ""].joined(separator: end)
-        let found = errors(text).filter { $0.contains("lanes: found the key twice") }
-        expectEqual(found, ["p.yaml:3: lanes: found the key twice in one mapping; use it once"])
+        let lines = ["listen: []", "# é", "event_loops: 1", "event_loops: 2", ""]
+        let text = lines.joined(separator: end)
+        let found = errors(text).filter { $0.contains("event_loops: found the key twice") }
+        let problem = "p.yaml:3: event_loops: found the key twice in one mapping; use it once"
+        expectEqual(found, [problem])
     }
 
-    @Test(arguments: ["!a lanes: 2", "? !!int lanes\n: 2"])
+    @Test(arguments: ["!a event_loops: 2", "? !!int event_loops\n: 2"])
     func `a key is there twice with a tag, too`(second: String) {
-        let found = errors("lanes: 1\n\(second)\n").filter { $0.contains("the key twice") }
+        let found = errors("event_loops: 1\n\(second)\n").filter { $0.contains("the key twice") }
         expectEqual(found.count, 1)
-        expectEqual(found.first?.contains("lanes: found the key twice in one mapping"), true)
+        expectEqual(found.first?.contains("event_loops: found the key twice in one mapping"), true)
     }
 
     @Test func `no prefix of a good file crashes the loader`() {

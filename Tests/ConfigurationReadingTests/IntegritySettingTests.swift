@@ -3,11 +3,12 @@ import ConfigurationReading
 import Expectations
 import OutboundCalls
 import Rules
+import SoftwareAuthenticator
 import Testing
 
 /// Proofs of `kind: play-integrity`, and what rules and apps ask of them.
 @Suite struct IntegritySettingTests {
-    private static let console = StandInPlayConsole()
+    private static let console = SoftwarePlayConsole()
     private static let account = try? StandInAccount(tokenURL: "https://localhost/token").json
 
     private static func loaded(

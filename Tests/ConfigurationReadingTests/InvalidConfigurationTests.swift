@@ -50,7 +50,7 @@ import Testing
     }
 
     private static let general: [Row] = [
-        .more("limit: {}", "p.yaml:6: limit: found an unknown key; use listen, admin, lanes"),
+        .more("limit: {}", "p.yaml:6: limit: found an unknown key; use listen, admin, event_loops"),
         .more(
             "limits: { heads: 1KiB }",
             """
@@ -104,14 +104,14 @@ import Testing
             "p.yaml:6: timeouts.body_minimum_rate: found \"64B\"; use bytes a second"
         ),
         .more("timeouts: [10s]", "p.yaml:6: timeouts: found a list; use a mapping with head"),
-        .more("lanes: 0", "p.yaml:6: lanes: found \"0\"; use auto | 1…256"),
+        .more("event_loops: 0", "p.yaml:6: event_loops: found \"0\"; use auto | 1…256"),
         .more(
-            "lanes: aut",
-            "p.yaml:6: lanes: found \"aut\"; use auto | 1…256 (did you mean auto?)"
+            "event_loops: aut",
+            "p.yaml:6: event_loops: found \"aut\"; use auto | 1…256 (did you mean auto?)"
         ),
         .more(
-            "lanes: 1\nlanes: 2",
-            "p.yaml:6: lanes: found the key twice in one mapping; use it once"
+            "event_loops: 1\nevent_loops: 2",
+            "p.yaml:6: event_loops: found the key twice in one mapping; use it once"
         ),
         .more(
             "challenges: { assertion_ttl: 5 }",
@@ -514,8 +514,8 @@ import Testing
             listen: [{ address: here }]
             origins: { shop: { servers: ["10.0.0.5:8080"] } }
             default: { origin: shpo, mode: off }
-            lanes: 1000
-            lanes: many
+            event_loops: 1000
+            event_loops: many
             rules:
               - { id: a, mode: enforce, match: { path: a } }
               - { id: a, mode: of }

@@ -68,7 +68,7 @@ import Testing
         try expectEqual(#require(Self.setting("apps[]")).mandatory, [])
         try expectEqual(#require(Self.setting("apps[].versions")).mandatory, ["min"])
         try expectEqual(#require(Self.setting("rules[].mode")).text?.isClosed, true)
-        try expectEqual(#require(Self.setting("lanes")).text?.isClosed, false)
+        try expectEqual(#require(Self.setting("event_loops")).text?.isClosed, false)
         try expectEqual(
             #require(Self.setting("challenges.capacity")).text?.form,
             .number(1024...1 << 24)

@@ -87,7 +87,7 @@ class Gateway:
         (self.home / "portcullis.yaml").write_text(f"""
 listen: [{{ address: "127.0.0.1:0" }}]
 admin: {{ address: {address} }}
-lanes: 2
+event_loops: 2
 origins: {{ shop: {{ servers: ["127.0.0.1:{self.origin.port}"] }}, media: {{ servers: ["127.0.0.1:{self.origin.port}", "127.0.0.1:1"] }} }}
 apps: [{{ id: TEAM123456.com.example.load, environments: [test], test_root: root.pem }}]
 store: {{ sqlite: portcullis.db }}

@@ -111,7 +111,7 @@ extension Scenarios {
             try scenario.configure(origin, rules: Self.rules)
             let file = scenario.path("portcullis.yaml")
             let text = try String(contentsOfFile: file, encoding: .utf8)
-                .replacing("127.0.0.1:0 }\nlanes", with: "127.0.0.1:0, calls: any }\nlanes")
+                .replacing("127.0.0.1:0 }\nevent", with: "127.0.0.1:0, calls: any }\nevent")
             try scenario.write("portcullis.yaml", text)
             let gateway = try scenario.serve()
             func opened() throws -> String {

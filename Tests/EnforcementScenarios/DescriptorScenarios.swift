@@ -65,7 +65,7 @@ extension Scenarios {
             // The gateway may be started with another limit.
             let checked = try run("check")
             expectEqual(checked.status, 0)
-            #expect(checked.printed.contains("warning: lanes: found \(found)"))
+            #expect(checked.printed.contains("warning: event_loops: found \(found)"))
         }
 
         /// Who is connected finds the descriptors that clients could not take. When all who are

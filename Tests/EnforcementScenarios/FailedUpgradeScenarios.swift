@@ -53,10 +53,10 @@ extension Scenarios {
             // Fewer event loops would leave sockets that nobody accepts from.
             try stand.scenario.write(
                 "portcullis.yaml",
-                good.replacing("lanes: 2", with: "lanes: 1")
+                good.replacing("event_loops: 2", with: "event_loops: 1")
             )
             let fewer = try stand.scenario.portcullis("upgrade", "--config", file)
-            #expect(fewer.complained.contains("can't lower `lanes`"), "\(fewer)")
+            #expect(fewer.complained.contains("can't lower `event_loops`"), "\(fewer)")
             try stand.scenario.write("portcullis.yaml", good)
             try expectServing(stand, replaying: raw)
             try stand.upgrade()

@@ -87,36 +87,4 @@ import Testing
             }
         }
     }
-
-    @Test func `orders of a fleet are taken from an earlier build, too, where its file has them`()
-        throws
-    {
-        let scenario = try Scenario()
-        defer { scenario.end() }
-        try scenario.write(
-            "portcullis.yaml",
-            """
-            listen: [{ address: "127.0.0.1:8080" }]
-            origins: { shop: { servers: ["127.0.0.1:8081"] } }
-            store: { postgresql: { address: host=/run/postgresql dbname=portcullis } }
-            default: { mode: deny }
-
-            """
-        )
-        let loaded = ConfigurationLoader.load(scenario.path("portcullis.yaml"))
-        let configuration = try #require(loaded.configuration)
-        let text = """
-            {"version":1,"emergency":
-            {"at":"2026-11-22T19:20:00Z","by":"uid 0","why":"all fail"},"rules":[]}
-            """
-        let agreed = try RolloutOrders(json: Array(text.utf8).span)
-        let orders = FleetOrders(version: 3, agreed: agreed)
-        try RolloutFile(configuration).save(orders, inForce: agreed, [])
-        try expectEqual(GatewayServer.fleetOrders(orders.json, configuration), orders)
-        // What is in force, without its version.
-        try expectEqual(GatewayServer.fleetOrders(agreed.json, configuration), orders)
-        #expect(throws: JSONError.self) {
-            try GatewayServer.fleetOrders(RolloutOrders().json, configuration)
-        }
-    }
 }

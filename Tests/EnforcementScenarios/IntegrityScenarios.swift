@@ -85,7 +85,7 @@ extension Scenarios {
 
         /// What is wrong with each token, and the answer to it.
         private static let faults:
-            [(String, Int, String, @Sendable (inout StandInVerdict) -> Void)] =
+            [(String, Int, String, @Sendable (inout SoftwarePlayVerdict) -> Void)] =
                 [
                     ("another request", 403, "proof-refused", { $0.hash = "b3RoZXI" }),
                     ("no hash", 403, "proof-refused", { $0.hash = "" }),
@@ -141,7 +141,7 @@ extension Scenarios {
             let phone = try stand.phone()
             let good = try stand.token("local")
             try expectEqual(stand.send("local", phone, good).status, 200)
-            let other = StandInPlayConsole()
+            let other = SoftwarePlayConsole()
             let payload = IntegrityStand.verdict("local").json
             let faults = try [
                 (other.token(payload), "proof-invalid"),
@@ -242,10 +242,10 @@ extension Scenarios {
                     content: Array(document.utf8)
                 )
             }
-            func token(_ edit: (inout StandInVerdict) -> Void = { _ in }) throws -> String {
+            func token(_ edit: (inout SoftwarePlayVerdict) -> Void = { _ in }) throws -> String {
                 let hash = SHA256.digest(of: Array(challenge.utf8)).array
                 return try stand.token("") { verdict in
-                    verdict = StandInVerdict(
+                    verdict = SoftwarePlayVerdict(
                         clientDataHash: hash,
                         at: IntegrityStand.milliseconds,
                         signer: SoftwarePhone.signer

@@ -123,7 +123,7 @@ extension Scenarios {
             try importKeys(scenario)
             let content = ["-X", "POST", "--content", "0..2000"]
             let runs: [(path: String, arguments: [String])] = [
-                ("/v1/bare", ["--lanes", "2"]),
+                ("/v1/bare", ["--event-loops", "2"]),
                 ("/v1/bare?x=1", ["--sign-before", "--rate", "2000"]),
                 ("/v1/orders", content + ["-H", "Idempotency-Key: a1"]),
                 ("/v1/orders", content + ["--sign-before", "--chunked"]),
@@ -151,7 +151,7 @@ extension Scenarios {
             try importKeys(scenario)
             let mix = ["--mix", "missing=5%,replayed=15%,tampered=10%,unknown=5%"]
             for arguments in [
-                ["-X", "POST", "--content", "0..2000", "--lanes", "2"], ["--rate", "80"],
+                ["-X", "POST", "--content", "0..2000", "--event-loops", "2"], ["--rate", "80"],
             ] {
                 let result = try run(
                     scenario,
@@ -391,7 +391,7 @@ extension Scenarios {
             let enrolled = try load(scenario, enrolment + ["--tokens"])
             expectEqual(enrolled.status, 0, "\(enrolled)")
             for (path, more) in [
-                ("/v1/orders", ["-X", "POST", "--content", "0..2000", "--lanes", "2"]),
+                ("/v1/orders", ["-X", "POST", "--content", "0..2000", "--event-loops", "2"]),
                 ("/v1/bare", ["--sign-before"]),
             ] {
                 let result = try run(scenario, gateway, path, more + ["--tokens"], count: 600)

@@ -17,7 +17,7 @@ extension Scenarios {
                 listen:
                 \(try ClientSide.current.listeners())
                 admin: { address: "unix:\(scenario.path("admin.sock"))" }
-                lanes: 2
+                event_loops: 2
                 origins: { shop: { servers: ["\(server)"] } }
                 default: { origin: shop, mode: off }
                 """

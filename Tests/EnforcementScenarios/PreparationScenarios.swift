@@ -21,12 +21,13 @@ extension Scenarios {
         private static func certificate(
             _ scenario: Scenario,
             key: [String] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
-            name: String = "one"
+            name: String = "one",
+            more: [String] = []
         ) throws {
             let openssl = try #require(Scenario.tool("openssl"))
             let arguments =
                 ["req", "-x509", "-nodes", "-subj", "/CN=gateway.test", "-days", "90"]
-                + ["-newkey"] + key
+                + ["-newkey"] + key + more
                 + ["-keyout", scenario.path("\(name).key"), "-out", scenario.path("\(name).pem")]
             try expectEqual(scenario.run(openssl, arguments).status, 0)
             try FileManager.default.setAttributes(
@@ -103,6 +104,21 @@ extension Scenarios {
             expectEqual(served.status, 1)
             #expect(served.complained.contains(problem), "\(served.complained)")
             #expect(!served.complained.contains("listening"))
+        }
+
+        @Test func `check warns of a certificate that demands an OCSP response`() throws {
+            guard Scenario.tool("openssl") != nil else { return }
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try Self.certificate(scenario, more: ["-addext", "tlsfeature=status_request"])
+            try Self.configure(scenario)
+            let file = scenario.path("portcullis.yaml")
+            let checked = try scenario.portcullis("check", file)
+            expectEqual(checked.status, 0)
+            let warning =
+                "\(file):2: warning: listen[0].tls.certificate: found a certificate that demands "
+                + "an OCSP response"
+            #expect(checked.printed.contains(warning), "\(checked.printed)")
         }
 
         @Test func `a certificate that has ended is served with a warning, as check says`() throws {

@@ -205,7 +205,8 @@ extension Scenarios {
             let text = try String(contentsOfFile: scenario.path("portcullis.yaml"), encoding: .utf8)
             let config = "`portcullis upgrade --config "
             for (number, (old, new, isTaken)) in [
-                ("lanes: 2", "lanes: 3", true), ("lanes: 2", "lanes: 1", false),
+                ("event_loops: 2", "event_loops: 3", true),
+                ("event_loops: 2", "event_loops: 1", false),
                 ("admin: { address: 127.0.0.1:0 }", "", true),
                 ("portcullis.db", "other.db", false),
             ].enumerated() {

@@ -127,7 +127,7 @@ extension Scenarios {
                 "portcullis.yaml",
                 """
                 listen: [{ address: "unix:\(listener)" }]
-                lanes: 1
+                event_loops: 1
                 origins: { shop: { servers: ["127.0.0.1:\(origin.port)"] } }
                 store: { sqlite: "\(store)" }
                 default: { origin: shop, mode: off }

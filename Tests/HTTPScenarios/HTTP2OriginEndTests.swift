@@ -14,7 +14,7 @@ extension Scenarios {
         /// How many events the event loop has served.
         private static func events(_ place: Place) throws -> Double {
             let lines = try place.gateway.askOperators("/metrics").text.split(separator: "\n")
-            let line = lines.first { $0.hasPrefix("portcullis_lane_turn_events_sum ") }
+            let line = lines.first { $0.hasPrefix("portcullis_event_loop_iteration_events_sum ") }
             return try #require(line?.split(separator: " ").last.flatMap { Double($0) })
         }
 

@@ -147,7 +147,7 @@ listen:
   - {{ address: "127.0.0.1:{self.asked}", decides: ext_authz_grpc, content: whole }}
 trusted_proxies: [127.0.0.1/32]
 admin: {{ address: "127.0.0.1:{self.admin}" }}
-lanes: 1
+event_loops: 1
 origins:
   calls:
     {{ {server}, check: {{ grpc: test.Calls, interval: 50ms, healthy: 1, unhealthy: 1 }} }}

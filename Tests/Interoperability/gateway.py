@@ -165,7 +165,7 @@ class Gateway:
             f"apps:\n  - {{ id: {APP}, environments: [production] }}\n"
             f"  - {{ id: {TEST_APP}, environments: [test], test_root: test-root.pem }}\n"
             f"store: {{ sqlite: {self.folder}/portcullis.db }}\n"
-            f"log: {{ access: {self.log}, level: error }}\nlanes: 1\n"
+            f"log: {{ access: {self.log}, level: error }}\nevent_loops: 1\n"
             f"trusted_proxies: [127.0.0.1/32]\nclient_address: {address}\n"
             f"limits: {limits}\n"
             # What a client keeps back ends soon; as soon as a slow machine lets it.

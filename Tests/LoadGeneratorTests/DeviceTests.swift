@@ -11,12 +11,16 @@ import Tokens
 @testable import LoadGenerator
 
 @Suite struct DeviceTests {
-    private static let fleet = Fleet(seed: "seed", appID: "TEAM123456.com.example", count: 100)
+    private static let fleet = DeviceFleet(
+        seed: "seed",
+        appID: "TEAM123456.com.example",
+        count: 100
+    )
 
     @Test func `a fleet's file says all that makes it`() throws {
         var fleet = Self.fleet
         fleet.nextCounter = 4_000_000_000
-        let read = try #require(Fleet(text: Array(fleet.text.utf8)))
+        let read = try #require(DeviceFleet(text: Array(fleet.text.utf8)))
         expectEqual(read.seed, fleet.seed)
         expectEqual(read.appID, fleet.appID)
         expectEqual(read.count, fleet.count)
@@ -30,8 +34,8 @@ import Tokens
         let mix = try #require(PlatformMix(text))
         #expect(mix.apple == apple && mix.android == android)
         expectEqual(PlatformMix(mix.text), mix)
-        let fleet = Fleet(seed: "a", appID: "b", package: "c", platforms: mix, count: 8)
-        let read = try #require(Fleet(text: Array(fleet.text.utf8)))
+        let fleet = DeviceFleet(seed: "a", appID: "b", package: "c", platforms: mix, count: 8)
+        let read = try #require(DeviceFleet(text: Array(fleet.text.utf8)))
         #expect(read.platforms == mix && read.package == "c")
         let keys = (0..<8).map { read.devices(at: UnixTime(seconds: 1_800_000_000)).key($0) }
         let phones = keys.filter { $0.device.phone != nil }
@@ -51,7 +55,7 @@ import Tokens
         #"{"seed":"a","app_id":"b","devices":1,"next_counter":4294967296}"#,
     ])
     func `what is no fleet is refused`(text: String) {
-        #expect(Fleet(text: Array(text.utf8)) == nil)
+        #expect(DeviceFleet(text: Array(text.utf8)) == nil)
     }
 
     @Test func `the same seed makes the same keys, another one others`() {
@@ -60,7 +64,7 @@ import Tokens
         let later = Self.fleet.devices(at: time.advanced(bySeconds: 86_400))
         expectEqual(lines, later.importLines(0..<3))
         expectEqual(Set(lines.split(separator: "\n")).count, 3)
-        let other = Fleet(seed: "other", appID: Self.fleet.appID, count: 100)
+        let other = DeviceFleet(seed: "other", appID: Self.fleet.appID, count: 100)
         #expect(lines != other.devices(at: time).importLines(0..<3))
     }
 
@@ -94,7 +98,7 @@ import Tokens
     }
 
     @Test func `a challenge is not used when it is too old to arrive in time`() {
-        var pool = ChallengePool(lifetime: 10_000_000_000)
+        var pool = ChallengeStock(lifetime: 10_000_000_000)
         pool.add([1], now: 0)
         pool.add([2], now: 3_000_000_000)
         expectEqual(pool.take(now: 8_500_000_000), [2])
@@ -109,7 +113,7 @@ import Tokens
     @Test func `a challenge of another start differs in its epoch alone`() throws {
         let issuer = ChallengeIssuer(capacity: 1024)
         let text = issuer.issue(.assertion, now: 1_000)
-        let foreign = try #require(ChallengePool.ofAnotherStart(text))
+        let foreign = try #require(ChallengeStock.ofAnotherStart(text))
         let (one, other) = (
             try #require(Self.read(text)), try #require(Self.read(foreign))
         )

@@ -14,7 +14,7 @@ import Tokens
 
 @Suite struct TokenTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
-    private static let fleet = Fleet(
+    private static let fleet = DeviceFleet(
         seed: "seed",
         appID: "TEAM123456.com.example",
         package: "com.example.shop",
@@ -25,7 +25,7 @@ import Tokens
 
     /// A configuration whose rule asks for tokens.
     private func configuration(
-        keys fleet: Fleet = fleet,
+        keys fleet: DeviceFleet = fleet,
         integrity: String = "integrity: { proof: play, action: refuse },"
     ) throws -> GatewayConfiguration {
         let signer = String(repeating: "07", count: 32)
@@ -65,7 +65,7 @@ import Tokens
     ) throws -> [String: String] {
         var fleet = Self.fleet
         let url = try #require(LoadURL("http://example.com/a"))
-        let fields = try SignedRequest(
+        let fields = try SingleRequest(
             RequestSketch(method: "PUT", url: url.text),
             to: url,
             content: [],
@@ -129,7 +129,7 @@ import Tokens
     }
 
     @Test func `tokens that the gateway can't read, or asks for nowhere, are said before`() throws {
-        let other = Fleet(seed: "other", appID: Self.fleet.appID, count: 1)
+        let other = DeviceFleet(seed: "other", appID: Self.fleet.appID, count: 1)
         for configuration in [
             try configuration(keys: other), try configuration(integrity: ""),
         ] {

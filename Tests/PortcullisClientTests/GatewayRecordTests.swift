@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// Each gateway of an app has a record of its own, and records of earlier builds are taken over.
+/// Each gateway of an app has a record of its own.
 @Suite final class GatewayRecordTests {
     private let folder = FileManager.default.temporaryDirectory
         .appending(path: "portcullis-records-\(UUID().uuidString)")
@@ -21,8 +21,8 @@ import Testing
 
     deinit { try? FileManager.default.removeItem(at: folder) }
 
-    private func gateway(_ text: String) throws -> GatewayName {
-        try #require(GatewayName(Bench.url(text)))
+    private func gateway(_ text: String) throws -> RecordName {
+        try #require(RecordName(Bench.url(text)))
     }
 
     private func record(_ gateway: String, _ phase: EnrolmentRecord.Phase) throws -> Data {
@@ -32,16 +32,14 @@ import Testing
         return try #require(record.bytes)
     }
 
-    private func item(_ account: String, _ service: String = "s") -> SecretItem {
-        SecretItem(service: service, account: account, group: nil)
+    private func item(_ account: String) -> SecretItem {
+        SecretItem(service: "s", account: account, group: nil)
     }
 
-    private func marked(_ gateway: GatewayName, mark: String = "install") -> MarkedRecord {
+    private func marked(_ gateway: RecordName, mark: String = "install") -> MarkedRecord {
         MarkedRecord(
             items: keychain,
-            item: item(gateway.text, "s.app"),
-            former: ([gateway.text] + gateway.formerTexts).map { item($0) },
-            gateway: gateway,
+            item: item(gateway.text),
             mark: { mark }
         )
     }
@@ -49,19 +47,17 @@ import Testing
     // MARK: Names
 
     @Test(arguments: [
-        ("https://api.example.com/.well-known/app-attest", "api.example.com", ["gateway"]),
-        ("https://API.example.com:443/x", "api.example.com", ["API.example.com:443", "gateway"]),
-        ("https://api.example.com:8443/x", "api.example.com:8443", ["gateway"]),
-        ("http://localhost/x", "localhost:80", ["localhost", "gateway"]),
+        ("https://api.example.com/.well-known/app-attest", "api.example.com"),
+        ("https://API.example.com:443/x", "api.example.com"),
+        ("https://api.example.com:8443/x", "api.example.com:8443"),
+        ("http://localhost/x", "localhost:80"),
     ])
     func `a record is named after the origin of the endpoints`(
         url: String,
-        text: String,
-        former: [String]
+        text: String
     ) throws {
         let name = try gateway(url)
         expectEqual(name.text, text)
-        expectEqual(name.formerTexts, former)
         #expect(!name.fileText.contains(":"))
     }
 
@@ -104,53 +100,7 @@ import Testing
         )
     }
 
-    // MARK: Records of earlier builds
-
-    @Test func `a file of an earlier build is taken over once, by its own gateway`() async throws {
-        let file = folder.appending(path: "record")
-        let old = try record(endpoints, .enrolled(keyID: "a"))
-        try old.write(to: file)
-        let other = FileEnrolmentStore(file: file)
-            .scoped(to: try Bench.url("https://other.example.com/x"))
-        // Another gateway sees it for what Apple counts, and leaves it.
-        try await expectEqual(other.read(), old)
-        #expect(try await other.replace(old, with: Data("other".utf8)))
-        try expectEqual(Data(contentsOf: file), old)
-        let own = FileEnrolmentStore(file: file).scoped(to: try Bench.url(endpoints))
-        try await expectEqual(own.read(), old)
-        try await expectEqual(own.replace(Data("wrong".utf8), with: nil), false)
-        #expect(try await own.replace(old, with: Data("new".utf8)))
-        #expect(!FileManager.default.fileExists(atPath: file.path))
-        try await expectEqual(own.read(), Data("new".utf8))
-        try await expectEqual(other.read(), Data("other".utf8))
-        // One that a killed process has left is not read again.
-        try old.write(to: file)
-        try await expectEqual(own.read(), Data("new".utf8))
-    }
-
-    @Test(arguments: ["gateway", "api.example.com"])
-    func `an item of an earlier build is taken over once, by its own gateway`(
-        account: String
-    ) async throws {
-        let old = try record(endpoints, .enrolled(keyID: "a"))
-        let value = Data("install\n".utf8) + old
-        let place = item(account)
-        keychain.change { $0[place] = value }
-        if account == "gateway" {
-            let other = marked(try gateway("https://other.example.com/x"))
-            try await expectEqual(other.read(), old)
-            #expect(try await other.replace(old, with: Data("other".utf8)))
-            expectEqual(keychain.value(place), value)
-        }
-        let own = marked(try gateway(endpoints))
-        try await expectEqual(own.read(), old)
-        try await expectEqual(own.replace(nil, with: Data("new".utf8)), false)
-        #expect(try await own.replace(old, with: Data("new".utf8)))
-        expectEqual(keychain.value(place), nil)
-        try await expectEqual(own.read(), Data("new".utf8))
-        keychain.change { $0[place] = value }
-        try await expectEqual(own.read(), Data("new".utf8))
-    }
+    // MARK: Items
 
     @Test func `an item of an earlier install counts as none, and is replaced`() async throws {
         let own = marked(try gateway(endpoints))
@@ -164,23 +114,22 @@ import Testing
         try await expectEqual(next.read(), nil)
     }
 
-    /// `errSecInteractionNotAllowed`, in every order in which an unlock may come.
-    @Test func `before the first unlock no key is made, whatever the items are`() async throws {
+    /// `errSecInteractionNotAllowed`.
+    @Test func `before the first unlock no key is made`() async throws {
         let service = FakeService()
         let (gateway, clock) = (FakeGateway(), ManualClock())
         let old = try record(endpoints, .enrolled(keyID: "a"))
-        for place in [item("gateway"), item("api.example.com", "s.app")] {
-            keychain.change { $0 = [place: Data("install\n".utf8) + old] }
-            keychain.lock(true)
-            let store = KeptRecord(record: marked(try self.gateway(endpoints)))
-            let session = try Bench.session(service, store, clock, gateway)
-            let (_, answer) = try await session.data(for: Bench.request("/a"))
-            expectEqual(answer.proof, .none(.storeUnavailable))
-            #expect(await service.keysMade.isEmpty)
-            // Unlocked: the key that was enrolled is there.
-            keychain.lock(false)
-            try await expectEqual(store.read(), old)
-        }
+        let place = item("api.example.com")
+        keychain.change { $0 = [place: Data("install\n".utf8) + old] }
+        keychain.lock(true)
+        let store = KeptRecord(record: marked(try self.gateway(endpoints)))
+        let session = try Bench.session(service, store, clock, gateway)
+        let (_, answer) = try await session.data(for: Bench.request("/a"))
+        expectEqual(answer.proof, .none(.storeUnavailable))
+        #expect(await service.keysMade.isEmpty)
+        // Unlocked: the key that was enrolled is there.
+        keychain.lock(false)
+        try await expectEqual(store.read(), old)
     }
 
     @Test func `a group's item and its mark are shared by the same processes`() {
@@ -225,7 +174,6 @@ private final class FakeKeychain: SecretItems {
     private let isLocked = Guarded(false)
 
     func lock(_ locked: Bool) { isLocked.withLock { $0 = locked } }
-    func value(_ item: SecretItem) -> Data? { items.withLock { $0[item] } }
     func change(_ body: @Sendable (inout [SecretItem: Data]) -> Void) { items.withLock(body) }
 
     private func use<Result>(

@@ -20,8 +20,8 @@ import Testing
         "portcullis_configuration_last_reload_success 1",
         "portcullis_configuration_last_reload_timestamp_seconds 1776679260",
         "portcullis_configuration_reloads_refused_total 1",
-        #"portcullis_client_connections_open{lane="0"} 10"#,
-        #"portcullis_client_connections_open{lane="1"} 11"#,
+        #"portcullis_client_connections_open{event_loop="0"} 10"#,
+        #"portcullis_client_connections_open{event_loop="1"} 11"#,
         "portcullis_requests_total 11",
         #"portcullis_responses_total{status="200"} 2"#,
         #"portcullis_responses_total{status="403"} 1"#,
@@ -160,11 +160,11 @@ import Testing
         snapshot.tally.add(.iterationEvents, size: 40)
         snapshot.tally.add(.loopPolls, 2)
         let shown = lines(snapshot)
-        #expect(shown.contains("portcullis_lane_turn_seconds_sum 0.25"))
-        #expect(shown.contains(#"portcullis_lane_turn_events_bucket{le="31.0"} 0"#))
-        #expect(shown.contains(#"portcullis_lane_turn_events_bucket{le="63.0"} 1"#))
-        #expect(shown.contains("portcullis_lane_turn_events_sum 40.0"))
-        #expect(shown.contains("portcullis_lane_polls_total 2"))
+        #expect(shown.contains("portcullis_event_loop_iteration_seconds_sum 0.25"))
+        #expect(shown.contains(#"portcullis_event_loop_iteration_events_bucket{le="31.0"} 0"#))
+        #expect(shown.contains(#"portcullis_event_loop_iteration_events_bucket{le="63.0"} 1"#))
+        #expect(shown.contains("portcullis_event_loop_iteration_events_sum 40.0"))
+        #expect(shown.contains("portcullis_event_loop_polls_total 2"))
     }
 
     @Test func `a refused reload, a degraded store and a drain show`() {

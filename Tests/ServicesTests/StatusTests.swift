@@ -22,7 +22,7 @@ import Testing
         #expect(status["connections_open"] as? Int == 21)
         expectEqual((status["responses"] as? [String: Int]), ["200": 2, "403": 1])
         expectEqual((status["counters"] as? [String: Int])?["requests_total"], 11)
-        expectEqual((status["lanes"] as? [[String: Int]])?.map { $0["requests"] }, [5, 6])
+        expectEqual((status["event_loops"] as? [[String: Int]])?.map { $0["requests"] }, [5, 6])
         let configuration = try #require(status["configuration"] as? [String: Any])
         #expect(configuration["generation"] as? Int == 7)
         #expect(configuration["last_reload_at"] as? String == "2026-04-20T10:01:00Z")
@@ -99,7 +99,7 @@ import Testing
         snapshot.tally.add(.loopIteration, nanoseconds: 250_000_000)
         let status = try document(snapshot)
         let distributions = try #require(status["distributions"] as? [String: [String: Double]])
-        expectEqual(distributions["lane_turn_events"]?["mean"], 40)
-        expectEqual(distributions["lane_turn_seconds"]?["mean"], 0.25)
+        expectEqual(distributions["event_loop_iteration_events"]?["mean"], 40)
+        expectEqual(distributions["event_loop_iteration_seconds"]?["mean"], 0.25)
     }
 }

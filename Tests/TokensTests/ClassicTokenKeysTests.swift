@@ -1,16 +1,16 @@
-import AppleStandIn
 import Encodings
 import Expectations
+import SoftwareAuthenticator
 import Testing
 
 @testable import Tokens
 
 /// Tokens of Play Integrity's classic requests: JWE around JWS.
 struct ClassicTokenKeysTests {
-    private static let console = StandInPlayConsole()
+    private static let console = SoftwarePlayConsole()
     private static let payload = #"{"requestDetails":{}}"#
 
-    private static func keys(_ console: StandInPlayConsole) throws -> ClassicTokenKeys {
+    private static func keys(_ console: SoftwarePlayConsole) throws -> ClassicTokenKeys {
         func key(_ text: String) throws -> [UInt8] {
             try #require(ClassicTokenKeys.key(ofFile: Array((text + "\r\n").utf8)))
         }
@@ -64,7 +64,7 @@ struct ClassicTokenKeysTests {
 
     @Test func `another key of either kind reads nothing`() throws {
         let token = try Self.console.token(Self.payload)
-        let other = StandInPlayConsole()
+        let other = SoftwarePlayConsole()
         expectEqual(Self.fault(token, try Self.keys(other)), .unknownKey)
         func key(_ text: String) -> [UInt8] {
             ClassicTokenKeys.key(ofFile: Array(text.utf8)) ?? []

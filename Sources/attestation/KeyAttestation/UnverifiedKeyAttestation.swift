@@ -102,7 +102,11 @@ extension UnverifiedKeyAttestation {
         try checkStart(description.hardwareEnforced, app.policy)
         let key = try checkedKey(description.hardwareEnforced, app.policy)
         try checkApp(description.softwareEnforced.apps, app)
-        try checkRest(description.hardwareEnforced, chain.provisioning, app.policy)
+        try checkRest(
+            description.hardwareEnforced,
+            provisioning: chain.provisioning,
+            policy: app.policy
+        )
         return VerifiedKeyAttestation(
             publicKey: key,
             app: app,
@@ -202,8 +206,8 @@ extension UnverifiedKeyAttestation {
     /// month; phones write odd ones, too, which are none that is new enough.
     private func checkRest(
         _ hardware: AuthorizationList,
-        _ provisioning: Provisioning,
-        _ policy: AndroidPolicy
+        provisioning: Provisioning,
+        policy: AndroidPolicy
     ) throws(KeyAttestationRefusal) {
         guard policy.provisioning.contains(provisioning) else {
             throw KeyAttestationRefusal(.provisioning, "provisioned by \(provisioning.rawValue)")

@@ -74,7 +74,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .connectionsClosed: "client_connections_closed_total"
         case .connectionsRefused: "client_connections_refused_total"
         case .acceptPauses: "accept_pauses_total"
-        case .loopPolls: "lane_polls_total"
+        case .loopPolls: "event_loop_polls_total"
         case .tlsFailures: "tls_failures_total"
         case .proxyStrangers: "proxy_protocol_strangers_total"
         case .proxyHeadersRefused: "proxy_protocol_failures_total"
@@ -237,8 +237,8 @@ package enum Distribution: Int, CaseIterable, Sendable {
         case .originQueue: "origin_queue_seconds"
         case .firstByte: "origin_first_byte_seconds"
         case .request: "request_seconds"
-        case .loopIteration: "lane_turn_seconds"
-        case .iterationEvents: "lane_turn_events"
+        case .loopIteration: "event_loop_iteration_seconds"
+        case .iterationEvents: "event_loop_iteration_events"
         }
     }
 

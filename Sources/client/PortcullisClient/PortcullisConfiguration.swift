@@ -45,17 +45,6 @@ public struct PortcullisConfiguration: Sendable {
     /// below `/.well-known/app-attest`. Where they are not, set ``endpoints``.
     public init(gateway: URL) { endpoints = gateway.appending(path: Self.usual) }
 
-    /// A configuration with defaults for a gateway whose endpoints are at another place than usual.
-    @available(*, deprecated, message: "Use init(gateway:), and set endpoints where they differ.")
-    public init(endpoints: URL) { self.endpoints = endpoints }
-
-    /// The name of ``defaultRequirement`` before version 1.
-    @available(*, deprecated, renamed: "defaultRequirement")
-    public var assumed: SigningRequirement? {
-        get { defaultRequirement }
-        set { defaultRequirement = newValue }
-    }
-
     private static var systemDeviceTokens: (any DeviceTokenService)? {
         #if canImport(DeviceCheck)
             DeviceCheckService()
@@ -152,13 +141,6 @@ public struct PortcullisLimits: Hashable, Sendable {
     public var downloadBytes = 8 << 30
     /// The most routes of which it is remembered what they sign.
     public var routesLearned = 128
-
-    /// The name of ``maximumAttempts`` before version 1.
-    @available(*, deprecated, renamed: "maximumAttempts")
-    public var tries: Int {
-        get { maximumAttempts }
-        set { maximumAttempts = newValue }
-    }
 
     /// The defaults.
     public init() {}

@@ -57,7 +57,7 @@ extension SignedRequest: Codable {
         let cachePolicy: UInt
         let serviceType: UInt
         let allowsCellular: Bool
-        /// `nil` on Linux, which knows no such networks, and from earlier versions.
+        /// `nil` on Linux, which knows no such networks.
         let allowsExpensive: Bool?
         let allowsConstrained: Bool?
         let handlesCookies: Bool

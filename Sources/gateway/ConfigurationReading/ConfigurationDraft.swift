@@ -17,7 +17,7 @@ struct ConfigurationDraft {
     }
 
     static let keys = [
-        "listen", "admin", "lanes", "origins", "apps", "store", "challenges", "sessions",
+        "listen", "admin", "event_loops", "origins", "apps", "store", "challenges", "sessions",
         "enrolment", "apple", "verdict", "google", "trusted_proxies", "client_address", "traces",
         "timeouts", "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder",
         "hooks", "proofs", "default", "rules",
@@ -61,7 +61,7 @@ struct ConfigurationDraft {
         log.folder = folder
         listeners = ListenDraft.all(reader)
         admin = AdminDraft.all(reader)
-        let loops = reader.value("lanes", use: "auto | 1…256", words: ["auto"]) {
+        let loops = reader.value("event_loops", use: "auto | 1…256", words: ["auto"]) {
             text -> EventLoopCount? in
             if text == "auto" { return .perCore }
             let number = MappingReader.digits(text)

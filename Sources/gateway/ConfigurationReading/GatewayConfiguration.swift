@@ -15,7 +15,7 @@ package struct GatewayConfiguration: Sendable {
     package let listeners: [ListenSettings]
     /// `admin`: the listeners for operators, in the order of the file. Default none.
     package let admin: [AdminListener]
-    /// `lanes`: default `auto`.
+    /// `event_loops`: default `auto`.
     package let loops: EventLoopCount
     /// `origins`, mandatory, in the order of the file; rules refer to them by index.
     package let origins: [UpstreamSettings]

@@ -179,7 +179,7 @@ package struct RolloutAnswer {
         }
         self.rule = rule == "*" ? "all rules" : rule
         (self.from, self.to, self.order) = (from, to, order)
-        areAllLoopsTold = flags["all_lanes"] ?? false
+        areAllLoopsTold = flags["all_event_loops"] ?? false
         isPending = flags["pending"] ?? false
         unsaved = texts["unsaved"]
     }
@@ -200,7 +200,6 @@ package struct ForecastAnswer {
 
     package init(_ text: Span<UInt8>) {
         let confirm = JSONPointer(tokens: ["confirm"]).string(in: text)
-        // An older gateway's answer has none; the order is not compared with others then.
         let document = JSONDocument(text, members: ["order", "requests"])
         order = document?.integer("order").map { Int64($0) }
         hasData = document?.integer("requests") ?? 0 > 0

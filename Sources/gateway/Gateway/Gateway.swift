@@ -5,7 +5,7 @@ import ConfigurationReading
 //   GatewayServer            holds everything together; made from a valid configuration
 //   LoopUnit                 one event loop with its proxy and listeners
 //   ListenerSet              bound sockets; several event loops share an address
-//   LoadedConfiguration      what a reload replaces, made beside the control queue; the
+//   PreparedReload           what a reload replaces, made beside the control queue; the
 //                            configuration as the proxy takes it, names resolved
 //   Resolver                 names to addresses, within a bounded time
 //   LogOutputs, LogWriter    lines on their way to files, standard output and standard error

@@ -66,7 +66,7 @@ package final class GatewayServer: @unchecked Sendable {
 
     let plane: ControlPlane
     let listening: Listening
-    let judging: Judging
+    let judging: JudgingParts
     let parts: Reloads.Parts
     let reloads: Reloads
     let lifecycle: Lifecycle
@@ -150,7 +150,7 @@ package final class GatewayServer: @unchecked Sendable {
         let registry = OriginRegistry()
         let start = try Rollouts.Start(configuration, preparation, surroundings, registry, log)
         let configuration = configuration.ordered(by: start.inForce)
-        judging = try Judging(
+        judging = try JudgingParts(
             keys: keys,
             issuer: StoreOpening.issuer(configuration, keys, surroundings.predecessor),
             sessions: Self.sessions(configuration.sessions, surroundings.predecessor)
@@ -222,7 +222,7 @@ package final class GatewayServer: @unchecked Sendable {
         _ count: Int,
         _ configuration: GatewayConfiguration,
         _ settings: ProxySettings,
-        _ judging: Judging,
+        _ judging: JudgingParts,
         _ admission: EnrolmentAdmission,
         _ held: HeldLedger,
         _ accessLog: LogWriter?,

@@ -234,12 +234,12 @@ final class Guards: Sendable {
         let call = RolloutRequest.Call(.order(.observe, rule: id), why: why)
         rollouts.add(
             Rollouts.Waiting(call: call, by: RolloutNote.guardName) { [self] result in
-                plane.perform { [self] in ordered(id, why, result) }
+                plane.perform { [self] in ordered(id, why: why, result: result) }
             }
         )
     }
 
-    private func ordered(_ id: String, _ why: String, _ result: RolloutResult) {
+    private func ordered(_ id: String, why: String, result: RolloutResult) {
         switch result {
         case .changed:
             state.value.falls[id, default: 0] += 1

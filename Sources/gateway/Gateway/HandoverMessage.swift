@@ -39,7 +39,7 @@ enum HandoverMessage: Equatable {
     case answer(UInt64, [UInt8])
 
     /// The version of this protocol. Another version of the program may have another one.
-    static let version: UInt8 = 5
+    static let version: UInt8 = 1
     /// The most bytes of a message.
     static let bytesMax = 96 << 10
     /// The most bytes of state in one message.

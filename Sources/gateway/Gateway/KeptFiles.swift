@@ -43,12 +43,6 @@ enum KeptFiles {
         }
         return "\(folder)/\(name)"
     }
-
-    /// Where earlier versions kept them; `nil` where that is the same place.
-    static func formerPath(_ configuration: GatewayConfiguration) -> String? {
-        guard case .postgresql = configuration.store, stateFolder != nil else { return nil }
-        return configuration.place(of: "").file
-    }
 }
 
 /// Reads a file as a whole, and replaces one so that it is always whole.

@@ -49,7 +49,7 @@ struct ListenerSet {
             // A socket that no event loop accepts from would keep clients waiting for ever.
             throw GatewayError(
                 "\(server.text) has \(count) sockets for \(loops) event loops",
-                hint: "An upgrade can't lower `lanes`: leave it as it is, or restart."
+                hint: "An upgrade can't lower `event_loops`: leave it as it is, or restart."
             )
         }
         do throws(SocketError) {

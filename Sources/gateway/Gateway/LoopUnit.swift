@@ -101,7 +101,7 @@ final class LoopUnit: Sendable {
     /// Replaces the settings of the proxy. `makeJudge` is called on the event loop, which keeps the
     /// judge's scratch memory.
     func reload(
-        _ next: LoadedConfiguration,
+        _ next: PreparedReload,
         _ services: ServiceTable,
         makeJudge: @escaping @Sendable () -> Judge
     ) {

@@ -230,7 +230,6 @@ extension GatewayServer {
     static func orders(
         of predecessor: Predecessor?,
         _ registry: OriginRegistry,
-        _ configuration: GatewayConfiguration,
         isInFleet: Bool
     ) throws(GatewayError) -> FleetOrders? {
         guard let handed = predecessor?.state?.handed else { return nil }
@@ -239,27 +238,9 @@ extension GatewayServer {
             guard isInFleet else {
                 return FleetOrders(agreed: try RolloutOrders(json: handed.orders.span))
             }
-            return try fleetOrders(handed.orders, configuration)
+            return try FleetOrders(json: handed.orders.span)
         } catch {
             throw Predecessor.garbled
-        }
-    }
-
-    /// The orders that a gateway of a fleet hands over.
-    ///
-    /// Earlier builds hand over what is in force, and their file has the rest. Where that file says
-    /// something else, as after a full disk, it is unknown which orders the database lacks.
-    static func fleetOrders(
-        _ handed: [UInt8],
-        _ configuration: GatewayConfiguration
-    ) throws(JSONError) -> FleetOrders {
-        do throws(JSONError) {
-            return try FleetOrders(json: handed.span)
-        } catch {
-            let inForce = try RolloutOrders(json: handed.span)
-            let kept = RolloutFile.kept(of: configuration).orders
-            guard kept.orders(configuration.fileRules) == inForce else { throw error }
-            return kept
         }
     }
 
@@ -308,13 +289,19 @@ extension Rollouts {
             let handed = try GatewayServer.orders(
                 of: surroundings.predecessor,
                 registry,
-                configuration,
                 isInFleet: fleet != nil
             )
             let orders = handed ?? preparation.keptOrders
             let rules = configuration.fileRules
             var unsaved: String?
-            self.orders = Self.newest(orders, rules, file, fleet, log, &unsaved)
+            self.orders = Self.newest(
+                orders,
+                rules: rules,
+                file: file,
+                fleet: fleet,
+                log: log,
+                unsaved: &unsaved
+            )
             inForce = self.orders.orders(rules)
             // The predecessor writes no more. Its disk may have been full.
             if handed != nil, RolloutFile.kept(of: configuration).orders != self.orders {
@@ -326,11 +313,11 @@ extension Rollouts {
         /// The newest orders that can be read.
         private static func newest(
             _ orders: FleetOrders,
-            _ rules: RuleSet,
-            _ file: RolloutFile,
-            _ fleet: FleetAccess?,
-            _ log: Logger,
-            _ unsaved: inout String?
+            rules: RuleSet,
+            file: RolloutFile,
+            fleet: FleetAccess?,
+            log: Logger,
+            unsaved: inout String?
         ) -> FleetOrders {
             guard let fleet else { return orders }
             var ordering: FleetOrdering

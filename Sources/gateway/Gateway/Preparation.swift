@@ -33,7 +33,7 @@ package struct Preparation: Sendable {
         certificates = LoadedCertificates(configuration, tls)
         problems = certificates.problems
         let user = userToBecome(configuration)
-        examineStore(configuration, store, user)
+        examineStore(configuration, use: store, user: user)
         if case .notYet = store {
             let read = RolloutFile.kept(of: configuration)
             keptOrders = read.orders
@@ -56,7 +56,7 @@ package struct Preparation: Sendable {
         _ file: String,
         age: StoreAge.Demand = .newest,
         asksDatabase: Bool = false
-    ) -> ConfigurationReading.LoadedConfiguration {
+    ) -> LoadedConfiguration {
         var loaded = readable(file)
         guard let configuration = loaded.configuration else { return loaded }
         let names = ServerRegistry(configuration, Resolver()).problems(configuration)
@@ -91,7 +91,7 @@ package struct Preparation: Sendable {
     }
 
     /// The configuration with the problems of a reload.
-    static func readable(_ file: String) -> ConfigurationReading.LoadedConfiguration {
+    static func readable(_ file: String) -> LoadedConfiguration {
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else { return loaded }
         let preparation = Preparation(configuration, store: .notYet, tls: TLSSurroundings())
@@ -102,8 +102,8 @@ package struct Preparation: Sendable {
 
     private mutating func add(
         _ severity: Problem.Severity,
-        _ configuration: GatewayConfiguration,
-        _ keyPath: String,
+        configuration: GatewayConfiguration,
+        keyPath: String,
         found: String,
         use: String
     ) {
@@ -122,8 +122,8 @@ package struct Preparation: Sendable {
             let isOther = error.isAboutWhoStarts
             add(
                 isOther ? .warning : .error,
-                configuration,
-                "process",
+                configuration: configuration,
+                keyPath: "process",
                 found: error.what,
                 use: "another user, or do this: \(error.hint)"
             )
@@ -135,8 +135,8 @@ package struct Preparation: Sendable {
 
     private mutating func examineStore(
         _ configuration: GatewayConfiguration,
-        _ use: StoreUse,
-        _ user: ProcessUser?
+        use: StoreUse,
+        user: ProcessUser?
     ) {
         guard let file = configuration.store.file else { return }
         let allowed = """
@@ -145,12 +145,12 @@ package struct Preparation: Sendable {
             """
         // Journal, lock and generation are files beside it.
         let access = WriteAccess(toFile: file, makesOthers: true, as: user)
-        examine(access, configuration, "store.sqlite", allowed)
+        examine(access, configuration: configuration, keyPath: "store.sqlite", use: allowed)
         if case .notYet = use, Self.isNoDatabase(file) {
             add(
                 .error,
-                configuration,
-                "store.sqlite",
+                configuration: configuration,
+                keyPath: "store.sqlite",
                 found: "\(file), which is no SQLite database",
                 use: "the gateway's own database, or a path where there is no file yet"
             )
@@ -162,14 +162,19 @@ package struct Preparation: Sendable {
         case .on, .off, .syslog(.ip), .syslog(.name): break
         case .file(let file):
             let use = "on, or a file in a folder that exists and that the gateway may write"
-            examine(WriteAccess(toFile: file, as: user), configuration, "log", use)
+            examine(
+                WriteAccess(toFile: file, as: user),
+                configuration: configuration,
+                keyPath: "log",
+                use: use
+            )
         case .syslog(.unix(let path)):
             var status = stat()
             guard stat(path, &status) != 0 || status.st_mode & S_IFMT != S_IFSOCK else { return }
             add(
                 .warning,
-                configuration,
-                "log",
+                configuration: configuration,
+                keyPath: "log",
                 found: "access to \(path), where no socket is, so that lines are lost",
                 use: "the socket of a syslog daemon that runs; or on, a file's path, off"
             )
@@ -186,8 +191,8 @@ package struct Preparation: Sendable {
         case .refused(let found):
             add(
                 .warning,
-                configuration,
-                "spill_folder",
+                configuration: configuration,
+                keyPath: "spill_folder",
                 found: "\(found), so content too large for memory will be answered 503",
                 use: "a folder that the gateway may write"
             )
@@ -196,13 +201,14 @@ package struct Preparation: Sendable {
 
     private mutating func examine(
         _ access: WriteAccess,
-        _ configuration: GatewayConfiguration,
-        _ keyPath: String,
-        _ use: String
+        configuration: GatewayConfiguration,
+        keyPath: String,
+        use: String
     ) {
         switch access {
         case .granted: break
-        case .refused(let found): add(.error, configuration, keyPath, found: found, use: use)
+        case .refused(let found):
+            add(.error, configuration: configuration, keyPath: keyPath, found: found, use: use)
         }
     }
 
@@ -292,9 +298,9 @@ extension Preparation {
             configuration
         )
         guard let shortage else { return [] }
-        let place = configuration.place(of: "lanes")
+        let place = configuration.place(of: "event_loops")
         let use = "a higher limit (ulimit -n 1024, LimitNOFILE= in a unit), or fewer event loops"
-        return [Problem(.warning, place, "lanes", found: shortage.what, use: use)]
+        return [Problem(.warning, place, "event_loops", found: shortage.what, use: use)]
     }
 
     private static func obstacle(_ path: String) -> String? {

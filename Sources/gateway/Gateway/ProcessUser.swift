@@ -217,10 +217,12 @@ enum DescriptorLimit {
         guard all < UInt64(needed) else { return nil }
         return GatewayError(
             """
-            only \(all) descriptors may be open; lanes: \(loops), listeners: \(listeners) need \
-            \(needed), and two more for each request under way
+            only \(all) descriptors may be open; event_loops: \(loops), listeners: \(listeners) \
+            need \(needed), and two more for each request under way
             """,
-            hint: "Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower `lanes`."
+            hint: """
+                Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower `event_loops`.
+                """
         )
     }
 

@@ -234,11 +234,11 @@ final class ReceiptRenewer: Sendable {
         )
         apple.send(call) { [weak self] reply in
             guard let self else { return }
-            queue.async { self.answered(due, kept, reply) }
+            queue.async { self.answered(due, kept: kept, reply: reply) }
         }
     }
 
-    private func answered(_ due: DueReceipt, _ kept: KeptReceipt, _ reply: CallReply) {
+    private func answered(_ due: DueReceipt, kept: KeptReceipt, reply: CallReply) {
         guard !state.withLock(\.isEnded) else { return }
         let now = clock.now()
         switch ReceiptReply(reply) {
@@ -258,7 +258,7 @@ final class ReceiptRenewer: Sendable {
     /// Verifies the new receipt.
     private func take(_ bytes: [UInt8], _ due: DueReceipt, _ kept: KeptReceipt, _ now: Int64) {
         do throws(ReceiptRefusal) {
-            let newer = try verified(bytes, kept, now)
+            let newer = try verified(bytes, kept: kept, now: now)
             ended(due, kept, newer.end, label: ReceiptState.Outcome.renewed.rawValue, newer)
         } catch {
             tell(.refused(kept.keyID, error))
@@ -268,8 +268,8 @@ final class ReceiptRenewer: Sendable {
 
     private func verified(
         _ bytes: [UInt8],
-        _ kept: KeptReceipt,
-        _ now: Int64
+        kept: KeptReceipt,
+        now: Int64
     ) throws(ReceiptRefusal) -> RenewedReceipt {
         let settings = state.withLock(\.settings)
         let app = settings.apps.first { $0.id == kept.appID }

@@ -58,7 +58,7 @@ final class Reloads: Sendable {
     }
 
     private let plane: ControlPlane
-    private let judging: Judging
+    private let judging: JudgingParts
     private let parts: Parts
     private let outputs: LogOutputs
     private let operatorTokens: [OperatorTokenBox]
@@ -67,7 +67,7 @@ final class Reloads: Sendable {
 
     init(
         _ plane: ControlPlane,
-        _ judging: Judging,
+        _ judging: JudgingParts,
         _ parts: Parts,
         _ admission: EnrolmentAdmission,
         _ outputs: LogOutputs,
@@ -133,7 +133,7 @@ final class Reloads: Sendable {
                         hint: "`portcullis check \(file)` says more."
                     )
                 }
-                return try LoadedConfiguration(
+                return try PreparedReload(
                     next.ordered(by: orders),
                     replacing: current,
                     file,
@@ -152,7 +152,7 @@ final class Reloads: Sendable {
 
     private func ended(
         _ problems: [String],
-        _ loaded: Result<LoadedConfiguration, GatewayError>,
+        _ loaded: Result<PreparedReload, GatewayError>,
         _ orders: RolloutOrders
     ) {
         let isNextWanted = if case .runningBeforeNext = state.value.stage { true } else { false }
@@ -174,7 +174,7 @@ final class Reloads: Sendable {
         if isNextWanted { reload() }
     }
 
-    private func apply(_ next: LoadedConfiguration) {
+    private func apply(_ next: PreparedReload) {
         let (read, judging) = (next.configuration, judging)
         if read.enrolment != state.value.admission.settings {
             let admission = EnrolmentAdmission(read.enrolment, after: state.value.admission)

@@ -36,14 +36,11 @@ package struct RolloutFile: Sendable {
     let path: String
     /// `nil` where the orders are of this gateway alone.
     private let fleetPath: String?
-    /// Where an earlier version kept them; `nil` where that is the same place.
-    private let formerPath: String?
     private var auditPath: String { path + ".log" }
 
     init(_ configuration: GatewayConfiguration) {
         path = KeptFiles.ordersPath(configuration) + ".rollout"
         fleetPath = if case .postgresql = configuration.store { path + ".fleet" } else { nil }
-        formerPath = KeptFiles.formerPath(configuration).map { $0 + ".rollout" }
     }
 
     /// The orders of a configuration's gateway, for commands; without a problem where there are
@@ -98,21 +95,16 @@ package struct RolloutFile: Sendable {
     }
 
     private func read() throws(Unreadable) -> FleetOrders {
-        for place in [path, formerPath].compactMap(\.self) {
-            let fleetPlace = place + ".fleet"
-            if fleetPath != nil, let bytes = try Self.bytes(of: fleetPlace) {
-                return try Self.understood(fleetPlace) { () throws(JSONError) in
-                    try FleetOrders(json: bytes.span)
-                }
-            }
-            if let bytes = try Self.bytes(of: place) {
-                let agreed = try Self.understood(place) { () throws(JSONError) in
-                    try RolloutOrders(json: bytes.span)
-                }
-                return FleetOrders(agreed: agreed)
+        if let fleetPath, let bytes = try Self.bytes(of: fleetPath) {
+            return try Self.understood(fleetPath) { () throws(JSONError) in
+                try FleetOrders(json: bytes.span)
             }
         }
-        return FleetOrders()
+        guard let bytes = try Self.bytes(of: path) else { return FleetOrders() }
+        let agreed = try Self.understood(path) { () throws(JSONError) in
+            try RolloutOrders(json: bytes.span)
+        }
+        return FleetOrders(agreed: agreed)
     }
 
     private static func bytes(of path: String) throws(Unreadable) -> [UInt8]? {

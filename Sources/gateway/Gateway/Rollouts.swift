@@ -153,7 +153,7 @@ final class Rollouts: Sendable {
             return decideNext()
         }
         state.value.isDeciding = true
-        if let fleet { return decide(next, note, fleet) }
+        if let fleet { return decide(next, note: note, fleet: fleet) }
         var orders = state.value.orders
         do throws(RolloutOrders.Fault) {
             let change = try orders.take(next.call.request, note, plane.configuration.fileRules)
@@ -188,7 +188,7 @@ final class Rollouts: Sendable {
         let isFirm =
             fleet != nil || orders.refusesNoMore(than: state.value.orders, rules, at: now)
         queue.async { [self] in
-            let fault = write(reached, orders, changes, holds: isFirm)
+            let fault = write(reached, orders: orders, changes: changes, holds: isFirm)
             plane.perform { [self] in
                 if let fault, !isFirm {
                     plane.log.error("a change of rollouts has no effect: \(fault)")
@@ -197,7 +197,7 @@ final class Rollouts: Sendable {
                 }
                 if fleet == nil { state.value.reached = reached }
                 written(fault)
-                takeEffect(orders, reached.version, changes) { areAllTold in
+                takeEffect(orders, version: reached.version, changes: changes) { areAllTold in
                     guard let order, let change = changes.last?.change else { return }
                     order.done(.changed(change, reach, areAllTold: areAllTold, unsaved: fault))
                 }
@@ -215,8 +215,8 @@ final class Rollouts: Sendable {
     /// - Returns: why they are not written; `nil` where they are.
     private func write(
         _ reached: FleetOrders,
-        _ orders: RolloutOrders,
-        _ changes: [FleetOrders.Change],
+        orders: RolloutOrders,
+        changes: [FleetOrders.Change],
         holds: Bool
     ) -> String? {
         let lacking = Array((unaudited.value + changes).suffix(Self.unauditedMax))
@@ -264,7 +264,7 @@ final class Rollouts: Sendable {
         let reached = state.value.reached
         let orders = reached.orders(plane.configuration.fileRules)
         queue.async { [self] in
-            let fault = write(reached, orders, [], holds: true)
+            let fault = write(reached, orders: orders, changes: [], holds: true)
             plane.perform { [self] in
                 // The log has said why, and the next try follows.
                 guard fault == nil else { return saveLater() }
@@ -275,9 +275,9 @@ final class Rollouts: Sendable {
 
     private func takeEffect(
         _ orders: RolloutOrders,
-        _ version: Int64,
-        _ changes: [FleetOrders.Change],
-        _ told: @escaping @Sendable (_ areAllTold: Bool) -> Void
+        version: Int64,
+        changes: [FleetOrders.Change],
+        told: @escaping @Sendable (_ areAllTold: Bool) -> Void
     ) {
         let isNew = state.value.orders != orders
         state.value.orders = orders
@@ -330,7 +330,7 @@ final class Rollouts: Sendable {
 
     // MARK: A fleet
 
-    private func decide(_ next: Waiting, _ note: RolloutNote, _ fleet: FleetAccess) {
+    private func decide(_ next: Waiting, note: RolloutNote, fleet: FleetAccess) {
         let (reached, rules) = (state.value.reached, plane.configuration.fileRules)
         if state.value.isAway, pend(next, note) { return }
         let known = next.call.after ?? reached.version
@@ -339,15 +339,17 @@ final class Rollouts: Sendable {
             let result = Result { () throws(JournalError) in
                 try ordering.give(next.call.request, note, rules, after: known)
             }
-            plane.perform { [self, ordering] in decided(next, note, ordering, result) }
+            plane.perform { [self, ordering] in
+                decided(next, note: note, ordering: ordering, result: result)
+            }
         }
     }
 
     private func decided(
         _ order: Waiting,
-        _ note: RolloutNote,
-        _ ordering: FleetOrdering,
-        _ result: Result<FleetOrdering.Outcome, JournalError>
+        note: RolloutNote,
+        ordering: FleetOrdering,
+        result: Result<FleetOrdering.Outcome, JournalError>
     ) {
         switch result {
         case .success(.given):

@@ -50,7 +50,7 @@ enum StoreOpening {
                 canWait: surroundings.predecessor == nil
             )
         }
-        report(place, configuration, log)
+        report(place, configuration: configuration, log: log)
         return (table, place != .taken)
     }
 
@@ -105,8 +105,8 @@ enum StoreOpening {
     /// Reports that there was no database, and one was created.
     private static func report(
         _ birthplace: StorePreview.Birthplace,
-        _ configuration: GatewayConfiguration,
-        _ log: Logger
+        configuration: GatewayConfiguration,
+        log: Logger
     ) {
         let path = configuration.store.name
         switch birthplace {

@@ -90,7 +90,7 @@ enum LoadedFile {
     /// Loads it; prints every error and exits 1 when it is invalid.
     static func configuration(_ file: String) throws -> GatewayConfiguration {
         let loaded = ConfigurationLoader.load(file)
-        return try taken(loaded.configuration, file, loaded.problems)
+        return try taken(loaded.configuration, file: file, problems: loaded.problems)
     }
 
     /// Loads what a command needs that asks a running gateway. Prints every error; exits 1 when the
@@ -106,20 +106,20 @@ enum LoadedFile {
             )
             return AskedGateway(listeners: listeners, configuration: nil)
         }
-        let configuration = try taken(loaded.configuration, file, loaded.problems)
+        let configuration = try taken(loaded.configuration, file: file, problems: loaded.problems)
         return AskedGateway(listeners: listeners, configuration: configuration)
     }
 
     /// Loads its store and its apps, in the same way.
     static func store(_ file: String) throws -> StoreSettings {
         let loaded = ConfigurationLoader.loadStore(file)
-        return try taken(loaded.settings, file, loaded.problems)
+        return try taken(loaded.settings, file: file, problems: loaded.problems)
     }
 
     private static func taken<Value>(
         _ value: Value?,
-        _ file: String,
-        _ problems: [Problem]
+        file: String,
+        problems: [Problem]
     ) throws -> Value {
         guard let value else {
             for problem in problems where problem.severity == .error {

@@ -121,7 +121,7 @@ package final class Committer: Sendable {
         spending challenge: ChallengeSerial?,
         _ completion: @escaping @Sendable (Result<EnrolledRow?, JournalError>) -> Void
     ) {
-        let isTaken = takes(\.enrolments.count, limits.enrolmentsMax) { pending in
+        let isTaken = takes(\.enrolments.count, most: limits.enrolmentsMax) { pending in
             pending.append((record, challenge, completion))
         }
         guard isTaken else { return refuse("too many enrolments wait", completion) }
@@ -134,7 +134,7 @@ package final class Committer: Sendable {
         _ change: ReceiptChange,
         _ completion: @escaping @Sendable (Result<Void, JournalError>) -> Void
     ) {
-        let isTaken = takes(\.renewals.count, limits.renewalsMax) { pending in
+        let isTaken = takes(\.renewals.count, most: limits.renewalsMax) { pending in
             pending.append((change, completion))
             if case .idle = pending.phase { schedule(&pending) }
         }
@@ -147,7 +147,7 @@ package final class Committer: Sendable {
         _ token: SpentToken,
         _ completion: @escaping @Sendable (Result<Bool, JournalError>) -> Void
     ) {
-        let isTaken = takes(\.spendings.count, limits.spendingsMax) { pending in
+        let isTaken = takes(\.spendings.count, most: limits.spendingsMax) { pending in
             pending.append((token: token, completion: completion))
         }
         guard isTaken else { return refuse("too many tokens wait", completion) }
@@ -159,8 +159,8 @@ package final class Committer: Sendable {
     /// - Returns: whether it was taken.
     private func takes(
         _ waiting: (PendingChanges) -> Int,
-        _ most: Int,
-        _ append: (inout PendingChanges) -> Void
+        most: Int,
+        append: (inout PendingChanges) -> Void
     ) -> Bool {
         pending.withLock { pending in
             guard waiting(pending) < most else {
@@ -270,7 +270,7 @@ package final class Committer: Sendable {
         guard !batch.isEmpty else { return nil }
         let changes = PendingChanges.merged(batch.changes + batch.retried)
         let uses = DecidedUses(batch.uses)
-        let result = refused.map { .failure($0) } ?? write(changes, uses.asked, batch)
+        let result = refused.map { .failure($0) } ?? write(changes, uses: uses.asked, batch: batch)
         ending.withLock { _ in end(batch, changes, uses, result, start, isTried: refused == nil) }
         if result.failure == nil { settle() }
         return result.failure
@@ -329,8 +329,8 @@ package final class Committer: Sendable {
 
     private func write(
         _ changes: [CounterChange],
-        _ uses: [CounterAdvance],
-        _ batch: PendingChanges.Batch
+        uses: [CounterAdvance],
+        batch: PendingChanges.Batch
     ) -> Result<CommitAnswer, JournalError> {
         let contents = JournalBatch(
             changes: changes,

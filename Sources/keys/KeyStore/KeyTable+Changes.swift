@@ -150,7 +150,7 @@ extension KeyTable {
         shards[place.shard].keys.withLock { keys in
             if source == .journal { keys.forgetPassed(row.keyID) }
             guard let number = keys.find(row.keyID, hash: place.hash) else {
-                return add(row, source, to: &keys, place.hash, keepsAhead: keepsAhead)
+                return add(row, source: source, to: &keys, hash: place.hash, keepsAhead: keepsAhead)
             }
             // Nothing of a deleted key comes back.
             guard keys[number].standing != .deleted else { return }
@@ -167,9 +167,9 @@ extension KeyTable {
 
     private static func add(
         _ row: KeyRow,
-        _ source: RowSource,
+        source: RowSource,
         to keys: inout KeyShard,
-        _ hash: UInt32,
+        hash: UInt32,
         keepsAhead: Bool
     ) {
         var entry = KeyEntry(row)

@@ -5,8 +5,8 @@ internal import Signatures
 /// The statement that spends tokens of other issuers.
 ///
 /// A spent token is a row among the spent challenges, with a purpose of its own: the same floor and
-/// the same pruner serve both, and tables of older versions have room for it. Of its digest there
-/// is room for 16 bytes, which no client chooses: an issuer has signed what is hashed.
+/// the same pruner serve both. Of its digest there is room for 16 bytes, which no client chooses:
+/// an issuer has signed what is hashed.
 ///
 /// Rows are inserted in their order, and after those of challenges, so that two gateways can't
 /// deadlock.

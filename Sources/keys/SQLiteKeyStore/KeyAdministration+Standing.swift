@@ -17,7 +17,7 @@ extension KeyAdministration {
                 }
                 return .alreadyRevoked(at: second)
             case .active:
-                try Self.set("revoked_at = ?1", keyID, note, db)
+                try Self.set("revoked_at = ?1", keyID: keyID, note: note, db: db)
                 try KeyChangeLog.add(KeyChange(.revoked, keyID, keys: 1, note), db)
                 return .revoked
             }
@@ -30,7 +30,7 @@ extension KeyAdministration {
             case nil, .deleted, .erased: return .unknown
             case .active: return .active
             case .revoked:
-                try Self.set("revoked_at = NULL", keyID, note, db)
+                try Self.set("revoked_at = NULL", keyID: keyID, note: note, db: db)
                 _ = try Self.unlist(keyID, db)
                 try KeyChangeLog.add(KeyChange(.restored, keyID, keys: 1, note), db)
                 return .restored
@@ -75,7 +75,7 @@ extension KeyAdministration {
             let newer = old.isEmpty ? [:] : try CounterLog.entries(db)
             var deleted = 0
             for row in old where newer[row[0]]?.usedAt ?? .min < second {
-                try Self.delete(try KeyColumns.keyID(row, 1), note, db)
+                try Self.delete(try SQLiteKeyColumns.keyID(row, 1), note, db)
                 deleted += 1
             }
             if deleted > 0 {
@@ -111,15 +111,15 @@ extension KeyAdministration {
         let sql = "SELECT revoked_at, deleted_at FROM keys WHERE key_id = ?"
         let mark = try KeyMarks(db).stored(of: keyID, db)
         let row = try Row.fetchOne(db, sql: sql, arguments: [Data((mark ?? keyID).bytes)])
-        return row.map { KeyColumns.status($0, 0, 1) }
+        return row.map { SQLiteKeyColumns.status($0, 0, 1) }
     }
 
     /// - change: the assignment; `?1` is the second.
     private static func set(
         _ change: String,
-        _ keyID: KeyID,
-        _ note: ChangeNote,
-        _ db: Database
+        keyID: KeyID,
+        note: ChangeNote,
+        db: Database
     ) throws {
         let statement = try db.cachedStatement(
             sql: "UPDATE keys SET \(change), revision = ?2 WHERE key_id = ?3 AND ?1 >= 0"
@@ -147,7 +147,7 @@ extension KeyAdministration {
         let change = """
             deleted_at = ?1, context = NULL, enrolled_at = NULL, last_used_at = NULL
             """
-        try set(change, keyID, note, db)
+        try set(change, keyID: keyID, note: note, db: db)
         for table in ["receipts", "renewals", "chains"] {
             try db.cachedStatement(
                 sql: "DELETE FROM \(table) WHERE key = (SELECT id FROM keys WHERE key_id = ?)"
@@ -207,7 +207,7 @@ enum KeyChangeLog {
                 }
                 return KeyChange(
                     action,
-                    row.hasNull(atIndex: 1) ? nil : try KeyColumns.keyID(row, 1),
+                    row.hasNull(atIndex: 1) ? nil : try SQLiteKeyColumns.keyID(row, 1),
                     keys: row[2],
                     ChangeNote(now: row[3], by: row[4], why: row[5])
                 )

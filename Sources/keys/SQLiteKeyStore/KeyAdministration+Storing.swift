@@ -55,11 +55,11 @@ extension KeyAdministration {
 
     private static func identity(_ row: Row) throws -> KeyIdentity {
         KeyIdentity(
-            platform: try KeyColumns.platform(row, 5),
-            publicKey: try KeyColumns.publicKey(row, 0),
+            platform: try SQLiteKeyColumns.platform(row, 5),
+            publicKey: try SQLiteKeyColumns.publicKey(row, 0),
             appID: row[1],
-            environment: try KeyColumns.environment(row, 2),
-            standing: KeyColumns.status(row, 3, 4).standing,
+            environment: try SQLiteKeyColumns.environment(row, 2),
+            standing: SQLiteKeyColumns.status(row, 3, 4).standing,
             isErased: row[6]
         )
     }
@@ -115,10 +115,16 @@ extension KeyAdministration {
                 continue
             }
             if case .deleted(let second) = record.status {
-                outcomes[index] = try bury(record, at: second, revision, select, db)
+                outcomes[index] = try bury(
+                    record,
+                    at: second,
+                    revision: revision,
+                    select: select,
+                    db: db
+                )
                 continue
             }
-            if try KeyColumns.insert(record, revision: revision, db) { continue }
+            if try SQLiteKeyColumns.insert(record, revision: revision, db) { continue }
             guard let row = try Row.fetchOne(select, arguments: [key]) else {
                 throw JournalError(.damaged, "a key is in an index and nowhere else")
             }
@@ -151,13 +157,13 @@ extension KeyAdministration {
     private static func bury(
         _ record: KeyRecord,
         at second: Int64,
-        _ revision: Int64,
-        _ select: Statement,
-        _ db: Database
+        revision: Int64,
+        select: Statement,
+        db: Database
     ) throws -> StoreOutcome {
         var living = record
         living.status = .active
-        let isNew = try KeyColumns.insert(living, revision: revision, db)
+        let isNew = try SQLiteKeyColumns.insert(living, revision: revision, db)
         if !isNew {
             let key: StatementArguments = [Data(record.keyID.bytes)]
             guard let row = try Row.fetchOne(select, arguments: key) else {

@@ -73,11 +73,11 @@ package final class KeyAdministration: KeyArchive {
         // All key ids are 32 bytes, so all follow the empty one.
         let start: StatementArguments = [Data(last?.bytes ?? [])]
         let sql = """
-            \(KeyColumns.selectRecord) WHERE k.key_id > ? AND \(condition)
+            \(SQLiteKeyColumns.selectRecord) WHERE k.key_id > ? AND \(condition)
             ORDER BY k.key_id LIMIT ?
             """
         let rows = try Row.fetchCursor(db, sql: sql, arguments: start + arguments + [limit])
-        return try Array(rows.map { try KeyColumns.record($0, newer, anchors) })
+        return try Array(rows.map { try SQLiteKeyColumns.record($0, newer, anchors) })
     }
 
     package func record(_ keyID: KeyID) throws(StoreProblem) -> KeyRecord? {
@@ -85,9 +85,9 @@ package final class KeyAdministration: KeyArchive {
             let mark = try KeyMarks(db).stored(of: keyID, db)
             return try Row.fetchOne(
                 db,
-                sql: KeyColumns.selectRecord + " WHERE k.key_id = ?",
+                sql: SQLiteKeyColumns.selectRecord + " WHERE k.key_id = ?",
                 arguments: [Data((mark ?? keyID).bytes)]
-            ).map { try KeyColumns.record($0, CounterLog.entries(db), CounterAnchors(db)) }
+            ).map { try SQLiteKeyColumns.record($0, CounterLog.entries(db), CounterAnchors(db)) }
         }
     }
 
@@ -101,7 +101,7 @@ package final class KeyAdministration: KeyArchive {
             let sql = "SELECT key_id FROM keys WHERE \(condition) IS NULL"
             let rows = try Row.fetchCursor(db, sql: sql)
             while let row = try rows.next() {
-                let keyID = try KeyColumns.keyID(row, 0)
+                let keyID = try SQLiteKeyColumns.keyID(row, 0)
                 if keyID.logName.hasPrefix(name) { found.append(keyID) }
             }
             return found
@@ -258,7 +258,7 @@ extension KeyAdministration {
                 var arguments: StatementArguments = [change.row, revision]
                 if change.entry != nil { arguments += [max(now, 0)] }
                 guard let row = try Row.fetchOne(statement, arguments: arguments) else { continue }
-                let keyID = try KeyColumns.keyID(row, 0)
+                let keyID = try SQLiteKeyColumns.keyID(row, 0)
                 try db.cachedStatement(sql: "UPDATE chains SET listed = ? WHERE key = ?")
                     .execute(arguments: [change.entry, change.row])
                 let action: KeyChange.Action = change.entry == nil ? .restored : .revoked

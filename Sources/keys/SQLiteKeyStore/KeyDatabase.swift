@@ -282,8 +282,8 @@ struct KeyDatabase: Sendable {
 }
 
 extension KeyFilter {
-    /// The filter as a condition on `KeyColumns.selectRecord`. It matches all keys of the filter,
-    /// and some keys that were used too lately.
+    /// The filter as a condition on `SQLiteKeyColumns.selectRecord`. It matches all keys of the
+    /// filter, and some keys that were used too lately.
     var condition: (sql: String, arguments: StatementArguments) {
         var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
         var arguments: StatementArguments = []

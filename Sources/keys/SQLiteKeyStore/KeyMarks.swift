@@ -24,7 +24,7 @@ struct KeyMarks {
         let rows = try Row.fetchAll(db.cachedStatement(sql: sql), arguments: [own])
         return ErasureSecrets(
             try rows.map { row in
-                guard let secret = try KeyColumns.secret(row, 1) else {
+                guard let secret = try SQLiteKeyColumns.secret(row, 1) else {
                     throw JournalError(.damaged, "the secret of marks is not there")
                 }
                 let name: String = row[0]
@@ -56,7 +56,7 @@ struct KeyMarks {
             guard !secrets.isFull else { throw ErasureSecrets.full }
             // A store that has none yet goes on with this one.
             let name = secrets.isEmpty ? ErasureSecret.ownName : secret.foreignName
-            try Self.keep(secret, name, db)
+            try Self.keep(secret, name: name, db: db)
             secrets = try Self.secrets(db)
         }
         try db.cachedStatement(
@@ -66,7 +66,7 @@ struct KeyMarks {
                 VALUES (?, ?, ?, 1, 0, 0, 0, ?, ?, ?) ON CONFLICT (key_id) DO NOTHING
                 """
         ).execute(arguments: [
-            Data(mark.bytes), Self.publicKey, try KeyColumns.appRow("", db), max(second, 0),
+            Data(mark.bytes), Self.publicKey, try SQLiteKeyColumns.appRow("", db), max(second, 0),
             revision, secrets.name(of: secret),
         ])
         return db.changesCount == 1
@@ -74,7 +74,7 @@ struct KeyMarks {
 
     private static let publicKey = Data(P256PublicKey.ofErasedKeys.x963.dropFirst())
 
-    private static func keep(_ secret: ErasureSecret, _ name: String, _ db: Database) throws {
+    private static func keep(_ secret: ErasureSecret, name: String, db: Database) throws {
         try db.execute(
             sql: "INSERT OR IGNORE INTO secrets (name, secret) VALUES (?, ?)",
             arguments: [name, Data(secret.bytes)]
@@ -107,11 +107,11 @@ struct KeyMarks {
             arguments: [piece]
         )
         guard !rows.isEmpty else { return 0 }
-        try keep(.drawn(), ErasureSecret.ownName, db)
+        try keep(.drawn(), name: ErasureSecret.ownName, db: db)
         let secrets = try secrets(db)
-        let app = try KeyColumns.appRow("", db)
+        let app = try SQLiteKeyColumns.appRow("", db)
         for row in rows {
-            try erase(row: row[0], try KeyColumns.keyID(row, 1), secrets, app: app, db)
+            try erase(row: row[0], try SQLiteKeyColumns.keyID(row, 1), secrets, app: app, db)
         }
         try CounterLog.forget(Set(rows.map { $0[0] as Int64 }), db)
         return rows.count
@@ -205,7 +205,7 @@ extension KeyAdministration {
         )
         var found: [KeyID] = []
         for row in rows {
-            let keyID = try KeyColumns.keyID(row, 1)
+            let keyID = try SQLiteKeyColumns.keyID(row, 1)
             if try marks.stored(of: keyID, db) != nil { found.append(keyID) }
         }
         return (found, rows.count < expiryPiece ? nil : rows.last?[0])

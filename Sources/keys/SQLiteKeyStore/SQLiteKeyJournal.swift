@@ -155,7 +155,7 @@ package final class SQLiteKeyJournal: KeyJournal {
             let logged = isOfCounters ? try CounterLog.append(batch.changes, db) : nil
             let rows = try batch.enrolments.map { try self.enrol($0, db) }
             for change in batch.receipts {
-                try ReceiptColumns.apply(change, db)
+                try SQLiteReceiptColumns.apply(change, db)
                 try self.leaveTrail(ofRow: change.row, db)
             }
             let tokens = try SpentTokens.spend(batch.tokens, db)
@@ -195,8 +195,8 @@ package final class SQLiteKeyJournal: KeyJournal {
 
     private func enrol(_ record: KeyRecord, _ db: Database) throws -> EnrolledRow {
         let mark = try KeyMarks(db).stored(of: record.keyID, db)
-        let isNew = try mark == nil && KeyColumns.insert(record, revision: 0, db)
-        let sql = KeyColumns.select + " WHERE key_id = ?"
+        let isNew = try mark == nil && SQLiteKeyColumns.insert(record, revision: 0, db)
+        let sql = SQLiteKeyColumns.select + " WHERE key_id = ?"
         let stored = Data((mark ?? record.keyID).bytes)
         guard let row = try Row.fetchOne(db, sql: sql, arguments: [stored])
         else { throw JournalError(.damaged, "a key that was inserted is not there") }

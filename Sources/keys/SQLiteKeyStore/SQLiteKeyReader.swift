@@ -69,7 +69,7 @@ package final class SQLiteKeyReader: KeySource {
                     try self.fetchChanged(db, anchors, since: before.revision, into: body)
                     try self.fetch(newer, db, anchors, into: body)
                 } else {
-                    let sql = KeyColumns.select + " WHERE deleted_at IS NULL"
+                    let sql = SQLiteKeyColumns.select + " WHERE deleted_at IS NULL"
                     try self.fetch(db, anchors, sql: sql, arguments: []) { rows in
                         guard !newer.isEmpty else { return body(rows) }
                         body(
@@ -113,7 +113,7 @@ package final class SQLiteKeyReader: KeySource {
         into body: ([KeyRow]) -> Void
     ) throws {
         // The second condition lets SQLite use the index, which has only such rows.
-        let sql = KeyColumns.select + " WHERE revision > ? AND revision > 0"
+        let sql = SQLiteKeyColumns.select + " WHERE revision > ? AND revision > 0"
         try fetch(db, anchors, sql: sql, arguments: [revision.number], into: body)
     }
 
@@ -124,7 +124,7 @@ package final class SQLiteKeyReader: KeySource {
         _ anchors: CounterAnchors,
         into body: ([KeyRow]) -> Void
     ) throws {
-        let statement = try db.cachedStatement(sql: KeyColumns.select + " WHERE id = ?")
+        let statement = try db.cachedStatement(sql: SQLiteKeyColumns.select + " WHERE id = ?")
         for entry in entries.values {
             guard let row = try Row.fetchOne(statement, arguments: [entry.row]) else { continue }
             body([try key(row, db, anchors).merged(entry, anchors)])
@@ -151,22 +151,22 @@ package final class SQLiteKeyReader: KeySource {
         if !rows.isEmpty { body(rows) }
     }
 
-    /// Reads a row of ``KeyColumns/select``.
+    /// Reads a row of ``SQLiteKeyColumns/select``.
     func key(_ row: Row, _ db: Database, _ anchors: CounterAnchors) throws -> KeyRow {
         let app: Int64 = row[3]
         return KeyRow(
             row: row[0],
-            keyID: try KeyColumns.keyID(row, 1),
-            platform: try KeyColumns.platform(row, 13),
-            publicKey: try KeyColumns.publicKey(row, 2),
+            keyID: try SQLiteKeyColumns.keyID(row, 1),
+            platform: try SQLiteKeyColumns.platform(row, 13),
+            publicKey: try SQLiteKeyColumns.publicKey(row, 2),
             app: try apps.withLock { try $0.number(of: app, db) },
-            environment: try KeyColumns.environment(row, 4),
-            counters: try KeyColumns.counters(row, 5, 6),
-            standing: KeyColumns.status(row, 7, 11).standing,
-            context: try KeyColumns.context(row, 8),
-            risk: KeyColumns.risk(row, 9, 10),
+            environment: try SQLiteKeyColumns.environment(row, 4),
+            counters: try SQLiteKeyColumns.counters(row, 5, 6),
+            standing: SQLiteKeyColumns.status(row, 7, 11).standing,
+            context: try SQLiteKeyColumns.context(row, 8),
+            risk: SQLiteKeyColumns.risk(row, 9, 10),
             anchor: anchors.anchor(lastKnown: row[12]),
-            erasure: try KeyColumns.secret(row, 14)
+            erasure: try SQLiteKeyColumns.secret(row, 14)
         )
     }
 }

@@ -50,7 +50,7 @@ final class SQLiteReceiptStore: ReceiptStore {
     private static func due(_ row: Row) throws -> DueReceipt {
         DueReceipt(
             row: row[0],
-            environment: try KeyColumns.environment(row, 6),
+            environment: try SQLiteKeyColumns.environment(row, 6),
             dueAt: row[1],
             expiresAt: row[2],
             lastUsedAt: row[3],
@@ -64,7 +64,7 @@ final class SQLiteReceiptStore: ReceiptStore {
             let select = try db.cachedStatement(
                 sql: """
                     SELECT k.key_id, k.public_key, a.app_id, k.environment, c.receipt,
-                        \(ReceiptColumns.names(of: "r"))
+                        \(SQLiteReceiptColumns.names(of: "r"))
                     FROM keys k JOIN apps a ON a.id = k.app JOIN receipts c ON c.key = k.id
                         JOIN renewals r ON r.key = k.id
                     WHERE k.id = ? AND k.revoked_at IS NULL
@@ -74,12 +74,12 @@ final class SQLiteReceiptStore: ReceiptStore {
                 let receipt: Data = found[4]
                 return KeptReceipt(
                     row: row,
-                    keyID: try KeyColumns.keyID(found, 0),
-                    publicKey: try KeyColumns.publicKey(found, 1),
+                    keyID: try SQLiteKeyColumns.keyID(found, 0),
+                    publicKey: try SQLiteKeyColumns.publicKey(found, 1),
                     appID: found[2],
-                    environment: try KeyColumns.environment(found, 3),
+                    environment: try SQLiteKeyColumns.environment(found, 3),
                     receipt: Array(receipt),
-                    state: try ReceiptColumns.state(found, from: 5)
+                    state: try SQLiteReceiptColumns.state(found, from: 5)
                 )
             }
         }
@@ -125,7 +125,7 @@ extension ReceiptCensus {
 
 /// The states of receipts, as rows of the table `renewals`. The receipts themselves are in another
 /// table, since a scan of the states must not read them: they take a page each.
-enum ReceiptColumns {
+enum SQLiteReceiptColumns {
     /// The columns of a state, in the order in which ``state(_:from:)`` reads them.
     static let names = """
         created_at, not_before, expires_at, risk_metric, metric_at, tried_at, outcome, due_at, asked

@@ -154,7 +154,7 @@ package struct StoreRestore {
         let new = KeyAdministration(try KeyDatabase(path: draft, creates: false))
         let last = GenerationFile.record(ofDatabase: path)?.generation
         let present = merge(into: new, last)
-        let generation = try finish(new, present, last)
+        let generation = try finish(new, present: present, last: last)
         let count = try new.count()
         try new.close()
         try StoreCopy.synchronise(draft)
@@ -240,7 +240,7 @@ package struct StoreRestore {
                 func apply(_ receipt: [UInt8]?) throws {
                     let id = record.keyID
                     let change = ReceiptChange(row: row, keyID: id, receipt: receipt, state: state)
-                    try ReceiptColumns.apply(change, db)
+                    try SQLiteReceiptColumns.apply(change, db)
                 }
                 try apply(receipt)
                 // Where the receipt is not newer, the result of the last try may be.
@@ -254,8 +254,8 @@ package struct StoreRestore {
     /// Makes the new database the newest one.
     private func finish(
         _ new: KeyAdministration,
-        _ present: Present,
-        _ last: Generation?
+        present: Present,
+        last: Generation?
     ) throws(StoreProblem) -> Generation {
         try new.write { db in
             if case .lost = present { try CounterAnchors.take(now: note.now, db) }

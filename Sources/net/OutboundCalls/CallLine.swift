@@ -232,18 +232,18 @@ package struct CallBreaker: Sendable {
         random: UInt64
     ) {
         switch state {
-        case .closed: trip(1, pause, now, random)
+        case .closed: trip(1, asked: pause, now: now, random: random)
         case .halfOpen(let openings) where admission == .probe:
-            trip(openings + 1, pause, now, random)
+            trip(openings + 1, asked: pause, now: now, random: random)
         case .halfOpen, .tripped: break
         }
     }
 
     private mutating func trip(
         _ openings: Int,
-        _ asked: Duration?,
-        _ now: UInt64,
-        _ random: UInt64
+        asked: Duration?,
+        now: UInt64,
+        random: UInt64
     ) {
         let own = Self.pauses.pause(after: openings, random: random)
         let pause = max(own, min(asked ?? .zero, Self.retryAfterMax))

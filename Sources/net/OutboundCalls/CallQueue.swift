@@ -11,7 +11,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
 
     package enum Action: Equatable, Sendable {
         /// Make this call, and report it with ``answered(_:_:_:)``.
-        case send(Ticket, CallRequest)
+        case send(Ticket, entry: CallRequest)
         /// Reply to the caller; the ticket is then forgotten.
         case reply(Ticket, CallReply)
         /// Call ``woken(_:_:)`` in this number of nanoseconds.
@@ -52,7 +52,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         func refused(_ fault: CallFailure) -> [Action] {
             let reply = CallReply.unsent(fault)
             tally.add(call, reply, nanoseconds: 0)
-            return [.reply(ticket, reply)] + notices(call, reply, now)
+            return [.reply(ticket, reply)] + notices(call, reply: reply, now: now)
         }
         guard !isStopped else { return refused(.stopping) }
         if let obstacle = party.obstacle(to: call) { return refused(obstacle) }
@@ -80,7 +80,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         {
             entry.isRepeated = true
             lines[entry.call.host]?.repeated(now: now.tick)
-            return [send(ticket, &entry, now)]
+            return [send(ticket, entry: &entry, now: now)]
         }
         return ended(ticket, entry, reply, now)
     }
@@ -146,7 +146,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
             switch step {
             case .begin(let ticket):
                 guard var entry = entries[ticket] else { continue }
-                actions.append(send(ticket, &entry, now))
+                actions.append(send(ticket, entry: &entry, now: now))
             case .drop(let ticket): actions += unmade(ticket, .queueTimeout)
             case .wait(let pause):
                 if wakes.insert(host).inserted { actions.append(.wake(host, pause)) }
@@ -159,8 +159,8 @@ package struct CallQueue<Party: CalledParty>: Sendable {
 
     private mutating func send(
         _ ticket: Ticket,
-        _ entry: inout Entry,
-        _ now: CallMoment
+        entry: inout Entry,
+        now: CallMoment
     ) -> Action {
         let call = entry.call
         var request = party.written(call, at: now.wall)
@@ -169,7 +169,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         request.avoidsOldConnections = lines[call.host]?.isDoubtful ?? false
         entry.sent = request
         entries[ticket] = entry
-        return .send(ticket, request)
+        return .send(ticket, entry: request)
     }
 
     private mutating func ended(
@@ -180,7 +180,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
     ) -> [Action] {
         entries[ticket] = nil
         tally.add(entry.call, reply, nanoseconds: now.tick &- entry.handedInAt)
-        var actions = [Action.reply(ticket, reply)] + notices(entry.call, reply, now)
+        var actions = [Action.reply(ticket, reply)] + notices(entry.call, reply: reply, now: now)
         let host = entry.call.host
         guard let outcome = CallOutcome(reply, timeout: entry.call.timeout),
             var line = lines[host]
@@ -212,7 +212,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
 
     /// The notice of the end of a call, if there is to be one. A failing host causes many ends that
     /// are alike.
-    private mutating func notices(_ call: Call, _ reply: CallReply, _ now: CallMoment) -> [Action] {
+    private mutating func notices(_ call: Call, reply: CallReply, now: CallMoment) -> [Action] {
         let end = CallTally<Call>.End(kind: call.kind, status: reply.statusText)
         guard let untold = pace.untold(of: end, now: now.tick) else { return [] }
         return [.tell(.ended(call.kind, reply.summary, untold: untold))]

@@ -102,8 +102,8 @@ struct RouteIndex: Sendable {
         _ bytes: Span<UInt8>,
         _ ends: Span<UInt32>
     ) {
-        visit(Self.anyHost, bytes, ends, at: 0, &search)
-        if namesHosts { visitHosts(host, bytes, ends, &search) }
+        visit(Self.anyHost, bytes: bytes, ends: ends, at: 0, search: &search)
+        if namesHosts { visitHosts(host, bytes: bytes, ends: ends, search: &search) }
     }
 
     /// Visits the trees of the host itself and of all `*.` patterns above it.
@@ -112,34 +112,40 @@ struct RouteIndex: Sendable {
     /// every suffix on its way.
     private func visitHosts(
         _ host: Span<UInt8>,
-        _ bytes: Span<UInt8>,
-        _ ends: Span<UInt32>,
-        _ search: inout Search
+        bytes: Span<UInt8>,
+        ends: Span<UInt32>,
+        search: inout Search
     ) {
         let end = HostPattern.end(of: host)
         if !addresses.isEmpty, let address = HostPattern.address(host, end: end) {
-            visit(addresses[address] ?? -1, bytes, ends, at: 0, &search)
+            visit(addresses[address] ?? -1, bytes: bytes, ends: ends, at: 0, search: &search)
         }
         var hash = SegmentHash()
         var index = end
         while index > 0 {
             index -= 1
             if hasHostSuffixes, index > 0, index < end - 1, host[index] == UInt8(ascii: ".") {
-                let suffix = hostEdge(Self.hostSuffixes, hash, host, from: index + 1, to: end)
-                visit(suffix, bytes, ends, at: 0, &search)
+                let suffix = hostEdge(
+                    Self.hostSuffixes,
+                    hash: hash,
+                    host: host,
+                    from: index + 1,
+                    to: end
+                )
+                visit(suffix, bytes: bytes, ends: ends, at: 0, search: &search)
             }
             hash.add(HostPattern.lowerCase(host[index]))
         }
-        let exact = hostEdge(Self.exactHosts, hash, host, from: 0, to: end)
-        visit(exact, bytes, ends, at: 0, &search)
+        let exact = hostEdge(Self.exactHosts, hash: hash, host: host, from: 0, to: end)
+        visit(exact, bytes: bytes, ends: ends, at: 0, search: &search)
     }
 
     private func visit(
         _ number: Int32,
-        _ bytes: Span<UInt8>,
-        _ ends: Span<UInt32>,
+        bytes: Span<UInt8>,
+        ends: Span<UInt32>,
         at place: Int,
-        _ search: inout Search
+        search: inout Search
     ) {
         guard number >= 0 else { return }
         let node = nodes[Int(number)]
@@ -153,9 +159,11 @@ struct RouteIndex: Sendable {
         let segment = bytes.extracting(start..<Int(ends[place]))
         if segment.count <= labelBytesMax {
             let literal = child(of: number, segment, search.interpretation)
-            visit(literal, bytes, ends, at: place + 1, &search)
+            visit(literal, bytes: bytes, ends: ends, at: place + 1, search: &search)
         }
-        if !segment.isEmpty { visit(node.one, bytes, ends, at: place + 1, &search) }
+        if !segment.isEmpty {
+            visit(node.one, bytes: bytes, ends: ends, at: place + 1, search: &search)
+        }
     }
 
     /// The node after a literal segment, or -1.
@@ -209,8 +217,8 @@ struct RouteIndex: Sendable {
 
     private func hostEdge(
         _ from: Int32,
-        _ hash: SegmentHash,
-        _ host: Span<UInt8>,
+        hash: SegmentHash,
+        host: Span<UInt8>,
         from start: Int,
         to end: Int
     ) -> Int32 {

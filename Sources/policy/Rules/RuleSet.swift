@@ -126,7 +126,11 @@ package final class RuleSet: Sendable {
             return .rule(rule)
         }
         var rivals: [Rule] = []
-        let walk = visit(&search, host: host, &view, made) { interpretation, number, _, _ in
+        let walk = visit(&search, host: host, view: &view, made: made) {
+            interpretation,
+            number,
+            _,
+            _ in
             guard isRival(number, of: found, interpretation) else { return true }
             let rival = rules[number]
             if !rivals.contains(where: { $0 === rival }) { rivals.append(rival) }
@@ -173,9 +177,9 @@ package final class RuleSet: Sendable {
     private func visit(
         _ search: inout RouteIndex.Search,
         host: Span<UInt8>,
-        _ view: inout TargetView,
-        _ made: PathInterpretation,
-        _ visitor: (PathInterpretation, Int, Span<UInt8>, Span<UInt32>) -> Bool
+        view: inout TargetView,
+        made: PathInterpretation,
+        visitor: (PathInterpretation, Int, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
         let steps = view.steps(of: made)
         // An interpretation may leave out an index, or a script's name and all folders before it.
@@ -261,7 +265,7 @@ extension RuleSet {
                 isRival: false
             )
         ]
-        _ = visit(&search, host: host, &view, steps(for: found)) {
+        _ = visit(&search, host: host, view: &view, made: steps(for: found)) {
             interpretation,
             number,
             bytes,

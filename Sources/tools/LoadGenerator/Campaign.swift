@@ -14,7 +14,7 @@ package struct Campaign {
 
     private let plan: LoadPlan
     private let progress: Progress
-    private let units: [LoopUnit]
+    private let units: [LoadUnit]
     private var events: AsyncStream<Event>.Iterator
     private let stream: AsyncStream<Event>.Continuation
 
@@ -25,9 +25,9 @@ package struct Campaign {
         let (events, stream) = AsyncStream<Event>.makeStream()
         self.events = events.makeAsyncIterator()
         self.stream = stream
-        var units: [LoopUnit] = []
+        var units: [LoadUnit] = []
         for number in 0..<plan.options.loops {
-            units.append(try LoopUnit(plan, number: number) { news in stream.yield(.news(news)) })
+            units.append(try LoadUnit(plan, number: number) { news in stream.yield(.news(news)) })
         }
         self.units = units
     }
@@ -246,7 +246,7 @@ enum LoopNews: Sendable {
 }
 
 /// An event loop with its part of the run, for code on other queues.
-final class LoopUnit: Sendable {
+final class LoadUnit: Sendable {
     private let loop: EventLoop
     private let carried: LoopBound<LoadLoop>
 

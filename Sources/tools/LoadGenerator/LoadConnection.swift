@@ -175,7 +175,7 @@ final class LoadConnection: Connection {
             ) {
                 guard scratch.head.isInterim else {
                     inbox.removeAll(keepingCapacity: true)
-                    return begin(scratch, bytes.extracting(range), bytes, start)
+                    return begin(scratch, head: bytes.extracting(range), bytes: bytes, start: start)
                 }
             }
         } catch {
@@ -185,9 +185,9 @@ final class LoadConnection: Connection {
 
     private func begin(
         _ scratch: ResponseScratch,
-        _ head: Span<UInt8>,
-        _ bytes: Span<UInt8>,
-        _ start: Int
+        head: Span<UInt8>,
+        bytes: Span<UInt8>,
+        start: Int
     ) {
         hasHead = true
         answer.status = scratch.head.status
@@ -314,18 +314,18 @@ extension Answer {
     mutating func read(_ section: borrowing FieldSection, _ bytes: Span<UInt8>) {
         for index in section.fields.indices {
             let field = section.fields[index]
-            if Self.equal(bytes, field.name, Self.challengeName) {
+            if Self.equal(bytes, range: field.name, name: Self.challengeName) {
                 bytes.extracting(field.value).withUnsafeBufferPointer {
                     challenge.append(contentsOf: $0)
                 }
-            } else if Self.equal(bytes, field.name, Self.retryName) {
+            } else if Self.equal(bytes, range: field.name, name: Self.retryName) {
                 retryAfter = field.value.reduce(0) { min($0 * 10 + Int(bytes[$1] & 15), 86_400) }
             }
         }
     }
 
     /// RFC 9110 §5.1: names are compared without case.
-    private static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ name: [UInt8]) -> Bool {
+    private static func equal(_ bytes: Span<UInt8>, range: Range<Int>, name: [UInt8]) -> Bool {
         guard range.count == name.count else { return false }
         for step in 0..<name.count where bytes[range.lowerBound + step] | 0x20 != name[step] {
             // A hyphen has that bit already.

@@ -1,6 +1,6 @@
 // Sends requests at a constant rate, from devices made of software, and expects a verdict for each.
 //
-//   Fleet              devices that come from one seed, and the first counter of the next run
+//   DeviceFleet        devices that come from one seed, and the first counter of the next run
 //   RequestDemand      the demands of the gateway's own configuration on the request
 //   RequestTemplate    the bytes of a request without its proof, and the hashed part of them
 //   Mix, Sending       the kind of the n-th request, its parts, and its expected answer
@@ -12,7 +12,7 @@
 //   Measurements       counts and histograms of an event loop, added up at the end
 //   Campaign           prepares, starts the event loops, reports progress, ends
 //   Summary            the result as text, as JSON, and as a percentile distribution
-//   EnrolmentRun       brings the devices into a gateway through its endpoints
+//   FleetEnrolment     brings the devices into a gateway through its endpoints
 //
 // The requests can't disagree with the gateway: the rule comes from the gateway's configuration,
 // `RequestBinding` writes the signed lines, and the reasons are those of `Verification`.

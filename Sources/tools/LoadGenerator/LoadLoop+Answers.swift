@@ -111,7 +111,12 @@ extension LoadLoop: ConnectionOwner {
         interval.answered += 1
         measurements.endedAt = max(measurements.endedAt, now)
         let finding = expectation.refusal == nil ? .admitted : finding(request, now)
-        let isAsExpected = isExpected(connection.answer, finding, expectation, request.sending)
+        let isAsExpected = isExpected(
+            connection.answer,
+            finding: finding,
+            expectation: expectation,
+            sending: request.sending
+        )
         if isAsExpected, expectation.refusal != nil { note(finding, request, isAdmitted) }
         if let device = request.device {
             // A changed request that an observing rule admits uses no counter.
@@ -135,7 +140,7 @@ extension LoadLoop: ConnectionOwner {
             }
         } else {
             let expected = finding == .admitted ? Expectation.admitted : expectation
-            deviated(request, expected, connection.answer)
+            deviated(request, expectation: expected, answer: connection.answer)
         }
         if isAdmitted, request.sending == .good, isReplaying {
             replays.keep(&connection.message, request.bucket)
@@ -156,9 +161,9 @@ extension LoadLoop: ConnectionOwner {
 
     private func isExpected(
         _ answer: Answer,
-        _ finding: EnforcementForecast.Finding,
-        _ expectation: Expectation,
-        _ sending: Sending
+        finding: EnforcementForecast.Finding,
+        expectation: Expectation,
+        sending: Sending
     ) -> Bool {
         guard let refusal = expectation.refusal, finding != .admitted else {
             return answer.isAdmission
@@ -183,7 +188,7 @@ extension LoadLoop: ConnectionOwner {
         if request.sending.isReplay { measurements.unenforcedReplays += 1 }
     }
 
-    private func deviated(_ request: LoadRequest, _ expectation: Expectation, _ answer: Answer) {
+    private func deviated(_ request: LoadRequest, expectation: Expectation, answer: Answer) {
         interval.deviations += 1
         if answer.isAdmission, request.sending.isReplay { measurements.admittedReplays += 1 }
         measurements.note(

@@ -77,7 +77,7 @@ extension LoadLoop {
             return true
         case .replayed:
             guard let earlier = replays.any() else {
-                return composeInstead(&request, &message, now)
+                return composeInstead(&request, message: &message, now: now)
             }
             request.sending = .replayed
             (message, request.bucket) = earlier
@@ -85,7 +85,7 @@ extension LoadLoop {
         case .tampered: request.sending = tamperings[Int(place / 7 % UInt64(tamperings.count))]
         case .stale:
             guard let (sending, proof) = nextStale(now) else {
-                return composeInstead(&request, &message, now)
+                return composeInstead(&request, message: &message, now: now)
             }
             request.sending = sending
             request.bucket = forecast.bucket(of: proof.keyID)
@@ -103,8 +103,8 @@ extension LoadLoop {
     /// Writes a good request instead, since none can be replayed or overtaken yet.
     private func composeInstead(
         _ request: inout LoadRequest,
-        _ message: inout Message,
-        _ now: UInt64
+        message: inout Message,
+        now: UInt64
     ) -> Bool {
         guard composeFresh(&request, into: &message, now) else { return false }
         measurements.replacedCount += 1

@@ -28,7 +28,7 @@ final class LoadLoop {
     var preSigned = PreSigned.empty
     /// Until when the signatures from before the start may be sent.
     var preSignedUntil = UInt64.max
-    var challenges: ChallengePool
+    var challenges: ChallengeStock
     var replays = ReplayMemory()
     var stale: StaleSupply
     var strangers: [ProofTexts] = []
@@ -104,7 +104,7 @@ final class LoadLoop {
             underWayMax: plan.demand.underWayMax
         )
         signer = Signer(plan.devices, template, plan.mint)
-        challenges = ChallengePool(lifetime: plan.challengeLifetime)
+        challenges = ChallengeStock(lifetime: plan.challengeLifetime)
         sessions = SessionStock(plan.template, deviceCount: count)
         openingSigner = Signer(plan.devices, plan.openingTemplate)
         stale = StaleSupply(usesChallenges: needsChallenge, staleCount)

@@ -17,7 +17,7 @@ package struct LoadPlan: Sendable {
     let challengesTarget: String
     /// The request that opens a session, for requests that are signed with sessions.
     let openingTemplate: RequestTemplate
-    let fleet: Fleet
+    let fleet: DeviceFleet
     let devices: FleetDevices
     /// Makes the tokens of phones; `nil` where they show none.
     let mint: TokenMint?
@@ -75,7 +75,7 @@ package struct LoadPlan: Sendable {
         _ request: Request,
         _ configuration: GatewayConfiguration,
         server: ServerPlace,
-        fleet: Fleet,
+        fleet: DeviceFleet,
         options: Options,
         now: UnixTime
     ) throws(LoadError) {
@@ -121,7 +121,8 @@ package struct LoadPlan: Sendable {
         guard fleet.count >= least else {
             throw LoadError("\(least) devices at least are needed for this; prepare more")
         }
-        guard UInt64(fleet.nextCounter) + UInt64(Fleet.counterReserve) * 2 < UInt64(UInt32.max)
+        guard
+            UInt64(fleet.nextCounter) + UInt64(DeviceFleet.counterReserve) * 2 < UInt64(UInt32.max)
         else { throw LoadError("the fleet's counters are used up; prepare another") }
     }
 
@@ -141,7 +142,7 @@ package struct LoadPlan: Sendable {
 
     private static func mint(
         _ rule: Rule,
-        _ fleet: Fleet,
+        _ fleet: DeviceFleet,
         _ configuration: GatewayConfiguration,
         _ options: Options,
         _ now: UnixTime

@@ -65,7 +65,13 @@ struct RequestTemplate: Sendable {
         }
         contents = content.sizes.map { size in
             var made = Self.content(size, demand, isChunked: content.isChunked)
-            Self.describe(&made, demand, method: method, target: target, content.isChunked)
+            Self.describe(
+                &made,
+                demand: demand,
+                method: method,
+                target: target,
+                isChunked: content.isChunked
+            )
             return made
         }
         var signer = ContentHasher()
@@ -121,10 +127,10 @@ struct RequestTemplate: Sendable {
     /// The fields about the content, and the lines that all requests share.
     private static func describe(
         _ made: inout Content,
-        _ demand: RequestDemand,
+        demand: RequestDemand,
         method: String,
         target: String,
-        _ isChunked: Bool
+        isChunked: Bool
     ) {
         let digest = SHA256.digest(of: Array(made.bytes[made.plain])).array
         var fields = ""

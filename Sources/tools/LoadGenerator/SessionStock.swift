@@ -137,7 +137,7 @@ extension LoadLoop {
         }
         let start = MonotonicClock.nanoseconds
         guard sessions.sign(device: device, content: content, now: now, into: &sessionTexts) else {
-            return composeOpening(device, &request, into: &message, now)
+            return composeOpening(device, request: &request, into: &message, now: now)
         }
         sessions.note(nanoseconds: MonotonicClock.nanoseconds - start)
         devices.beginUncounted(device)
@@ -148,9 +148,9 @@ extension LoadLoop {
 
     private func composeOpening(
         _ device: Int,
-        _ request: inout LoadRequest,
+        request: inout LoadRequest,
         into message: inout Message,
-        _ now: UInt64
+        now: UInt64
     ) -> Bool {
         let newest = challenges.take(now: now)
         if challenges.count < Self.challengeStock { callForChallenges() }

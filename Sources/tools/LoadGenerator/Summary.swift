@@ -159,7 +159,7 @@ extension Summary {
             Member("loop", .string(isOpenLoop ? "open" : "closed")),
             Member("rate_per_second", .text(pacing.rate.map { Figures.fixed($0, 3) })),
             Member("connections", .number(Int64(plan.options.connections))),
-            Member("lanes", .number(Int64(plan.options.loops))),
+            Member("event_loops", .number(Int64(plan.options.loops))),
             Member("devices", .number(Int64(plan.fleet.count))),
             Member("interrupted", .bool(wasInterrupted)),
             Member("as_expected", .bool(isAsExpected)),

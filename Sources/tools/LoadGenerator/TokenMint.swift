@@ -1,5 +1,4 @@
 import AppAttest
-import AppleStandIn
 import ConfigurationReading
 import EventLoops
 import OutboundCalls
@@ -12,7 +11,7 @@ import Tokens
 /// a gateway reads itself, with the two keys that `prepare` has written.
 struct TokenMint: Sendable {
     let field: [UInt8]
-    private let console: StandInPlayConsole
+    private let console: SoftwarePlayConsole
     private let package: String
     /// Milliseconds from the monotonic clock to Unix time.
     private let offset: Int64
@@ -27,7 +26,7 @@ struct TokenMint: Sendable {
     /// - asker: its name, for people.
     /// - Throws: when no tokens are asked for, and when the gateway can't read those of the fleet.
     init?(
-        _ fleet: Fleet,
+        _ fleet: DeviceFleet,
         if showsTokens: Bool,
         for rule: IntegrityRule?,
         of asker: String,
@@ -76,7 +75,7 @@ struct TokenMint: Sendable {
     }
 
     private func token(bound clientDataHash: [UInt8], at milliseconds: Int64) -> [UInt8] {
-        var verdict = StandInVerdict(
+        var verdict = SoftwarePlayVerdict(
             clientDataHash: clientDataHash,
             at: milliseconds,
             signer: SoftwarePhone.signer
@@ -90,9 +89,9 @@ struct TokenMint: Sendable {
     }
 }
 
-extension Fleet {
-    fileprivate var playConsole: StandInPlayConsole {
-        StandInPlayConsole(seed: Array("load play console \(seed)".utf8))
+extension DeviceFleet {
+    fileprivate var playConsole: SoftwarePlayConsole {
+        SoftwarePlayConsole(seed: Array("load play console \(seed)".utf8))
     }
 
     /// The files by which a gateway reads the phones' tokens, as the Play Console shows them.

@@ -26,7 +26,7 @@ extension SoftwareKey {
         }
         if device.isAndroid { return signatureText(clientDataHash, count, damage) }
         guard let damage else { return plainAssertion(clientDataHash, count) }
-        return damagedAssertion(clientDataHash, count, damage)
+        return damagedAssertion(clientDataHash, count: count, damage: damage)
     }
 
     /// The next assertion as the field carries it: Apple's object in base64, Android's text as is.
@@ -89,8 +89,8 @@ extension SoftwareKey {
 
     private func damagedAssertion(
         _ clientDataHash: [UInt8],
-        _ count: SignCounter,
-        _ damage: AssertionDamage
+        count: SignCounter,
+        damage: AssertionDamage
     ) -> [UInt8] {
         var data = authenticatorData(count)
         switch damage {

@@ -32,7 +32,7 @@ struct EnrolCommand: AsyncParsableCommand {
         guard (1...1_000).contains(connections) else { throw LoadError("--connections: 1…1000") }
         let url = try TargetOptions.url(url)
         let server = try target.server(url)
-        let run = try EnrolmentRun(
+        let run = try FleetEnrolment(
             try FleetFile.read(fleet),
             try target.configuration(),
             url: url,
@@ -43,7 +43,7 @@ struct EnrolCommand: AsyncParsableCommand {
         )
         try target.awaitGateway(server)
         let counts = try await run.run { counts in
-            StandardError.write(
+            DiagnosticOutput.write(
                 "enrolled \(counts.enrolled), told to wait \(counts.throttled), "
                     + "attested \(counts.attested)\n"
             )

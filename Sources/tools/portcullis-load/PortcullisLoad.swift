@@ -40,19 +40,19 @@ struct PortcullisLoad: AsyncParsableCommand {
         } catch let code as ExitCode {
             Glibc.exit(code.rawValue)
         } catch let error as LoadError {
-            StandardError.write("portcullis-load: \(error)\n")
+            DiagnosticOutput.write("portcullis-load: \(error)\n")
             Glibc.exit(2)
         } catch {
             let isAsked = exitCode(for: error) == .success
             let text = fullMessage(for: error) + "\n"
-            if isAsked { print(text, terminator: "") } else { StandardError.write(text) }
+            if isAsked { print(text, terminator: "") } else { DiagnosticOutput.write(text) }
             Glibc.exit(isAsked ? 0 : 2)
         }
     }
 }
 
 /// Messages for people.
-enum StandardError {
+enum DiagnosticOutput {
     static func write(_ text: String) {
         let bytes = Array(text.utf8)
         // If this fails, no channel is left for a report.
@@ -108,14 +108,14 @@ enum SecretFile {
 
 /// A fleet on disk.
 enum FleetFile {
-    static func read(_ path: String) throws(LoadError) -> Fleet {
-        guard let fleet = Fleet(text: try TextFile.read(path)) else {
+    static func read(_ path: String) throws(LoadError) -> DeviceFleet {
+        guard let fleet = DeviceFleet(text: try TextFile.read(path)) else {
             throw LoadError("\(path): is no fleet; `portcullis-load prepare` makes one")
         }
         return fleet
     }
 
-    static func write(_ path: String, _ fleet: Fleet) throws(LoadError) {
+    static func write(_ path: String, _ fleet: DeviceFleet) throws(LoadError) {
         try TextFile.write(path, fleet.text)
     }
 }
@@ -146,7 +146,7 @@ struct TargetOptions: ParsableArguments {
             throw LoadError("--wait \(wait): use a whole number and ms, s, m or h")
         }
         server.awaitGateway(within: time) {
-            StandardError.write("waiting at most \(wait) for the gateway\n")
+            DiagnosticOutput.write("waiting at most \(wait) for the gateway\n")
         }
     }
 
@@ -157,7 +157,7 @@ struct TargetOptions: ParsableArguments {
     /// Reads a configuration; its problems go to standard error.
     static func configuration(_ config: String) throws(LoadError) -> GatewayConfiguration {
         let loaded = ConfigurationLoader.load(config)
-        for problem in loaded.errors { StandardError.write(problem.text + "\n") }
+        for problem in loaded.errors { DiagnosticOutput.write(problem.text + "\n") }
         guard let configuration = loaded.configuration else {
             throw LoadError("\(config): is refused; `portcullis check \(config)` says more")
         }

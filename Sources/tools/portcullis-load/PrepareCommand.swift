@@ -53,8 +53,8 @@ struct PrepareCommand: AsyncParsableCommand {
     private static let batch = 1_000
 
     func run() async throws {
-        guard (1...Fleet.countMax).contains(devices) else {
-            throw LoadError("--devices: 1…\(Fleet.countMax)")
+        guard (1...DeviceFleet.countMax).contains(devices) else {
+            throw LoadError("--devices: 1…\(DeviceFleet.countMax)")
         }
         guard let platforms = PlatformMix(platform) else {
             throw LoadError("--platform \(platform): use apple, android or apple:3,android:1")
@@ -62,14 +62,14 @@ struct PrepareCommand: AsyncParsableCommand {
         guard (package != nil) == (platforms.apple > 0 && platforms.android > 0) else {
             throw LoadError("--package NAME is for phones among other devices, which need it")
         }
-        let made = Fleet(
-            seed: seed ?? Fleet.randomSeed(),
+        let made = DeviceFleet(
+            seed: seed ?? DeviceFleet.randomSeed(),
             appID: appID,
             package: package,
             platforms: platforms,
             count: devices
         )
-        guard [made.seed, appID, package ?? appID].allSatisfy(Fleet.isPlain) else {
+        guard [made.seed, appID, package ?? appID].allSatisfy(DeviceFleet.isPlain) else {
             throw LoadError(
                 "--seed, --app-id, --package: printable ASCII without spaces and quotes"
             )
@@ -98,7 +98,7 @@ struct PrepareCommand: AsyncParsableCommand {
     }
 
     /// The keys are made on all cores, a few batches ahead of the writing.
-    private func writeKeys(_ made: Fleet, to path: String) async throws {
+    private func writeKeys(_ made: DeviceFleet, to path: String) async throws {
         guard FileManager.default.createFile(atPath: path, contents: nil),
             let file = FileHandle(forWritingAtPath: path)
         else { throw LoadError("\(path): can't be written") }

@@ -36,7 +36,7 @@ struct RunCommand: AsyncParsableCommand {
     var connections = 64
 
     @Option(help: "Event loops, each a core's work.")
-    var lanes = 1
+    var eventLoops = 1
 
     @Option(help: "Shares that are not good: missing, replayed, tampered, stale, unknown.")
     var mix: String?
@@ -93,13 +93,15 @@ struct RunCommand: AsyncParsableCommand {
             options: try options(),
             now: .current
         )
-        for warning in plan.warnings { StandardError.write("warning: \(warning)\n") }
+        for warning in plan.warnings { DiagnosticOutput.write("warning: \(warning)\n") }
         try target.awaitGateway(server)
         // A run that breaks off has used counters that are not recorded.
         let before = fleetOnDisk
-        fleetOnDisk.nextCounter += Fleet.counterReserve
+        fleetOnDisk.nextCounter += DeviceFleet.counterReserve
         try FleetFile.write(fleet, fleetOnDisk)
-        let progress = Progress(isTerminal: StandardError.isTerminal) { StandardError.write($0) }
+        let progress = Progress(isTerminal: DiagnosticOutput.isTerminal) {
+            DiagnosticOutput.write($0)
+        }
         let summary: Summary
         do throws(LoadError) {
             summary = try await Campaign.run(plan, progress: progress)
@@ -149,7 +151,7 @@ struct RunCommand: AsyncParsableCommand {
         guard (1...100_000).contains(connections) else {
             throw LoadError("--connections: 1…100000")
         }
-        guard (1...256).contains(lanes) else { throw LoadError("--lanes: 1…256") }
+        guard (1...256).contains(eventLoops) else { throw LoadError("--event-loops: 1…256") }
         if let underWay, !(1...64).contains(underWay) { throw LoadError("--under-way: 1…64") }
         let length = duration ?? (count == nil ? "10s" : nil)
         var nanoseconds: UInt64?
@@ -163,7 +165,7 @@ struct RunCommand: AsyncParsableCommand {
             )
         )
         options.connections = connections
-        options.loops = lanes
+        options.loops = eventLoops
         options.isSignedBefore = signBefore
         options.proof = sessions ? .session : .assertion
         options.showsTokens = tokens

@@ -48,7 +48,7 @@ struct SignCommand: AsyncParsableCommand {
             url: url.text,
             headers: try RunCommand.fields(header)
         )
-        let signed = try SignedRequest(
+        let signed = try SingleRequest(
             sketch,
             to: url,
             content: try content(),

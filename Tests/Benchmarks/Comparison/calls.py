@@ -64,7 +64,7 @@ class Calls:
         else:
             file = self.stand.write("calls.yaml", json.dumps({
                 "listen": [{"address": f"127.0.0.1:{port}", "http2": "on"}],
-                "lanes": 1,
+                "event_loops": 1,
                 "origins": {"calls": {"servers": [f"127.0.0.1:{self.origin}"], "http2": "on"}},
                 "apps": [{"id": "TEAM123456.com.example.bench", "environments": ["production"]}],
                 "store": {"sqlite": self.stand.path("calls.db")},

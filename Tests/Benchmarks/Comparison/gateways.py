@@ -208,7 +208,7 @@ class Stand:
         # JSON is YAML.
         file = self.write(name + ".yaml", json.dumps({
             "listen": listen,
-            "lanes": 1,
+            "event_loops": 1,
             "origins": {
                 "small": {"servers": [f"127.0.0.1:{self.origin_port}"]},
                 "sink": {"servers": [f"127.0.0.1:{self.sink_port}"]},

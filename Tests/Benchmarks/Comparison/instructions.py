@@ -57,7 +57,7 @@ class Gateway:
                 {"address": f"127.0.0.1:{self.secure_port}",
                  "tls": {"certificate": self.certificate, "key": key}},
             ],
-            "lanes": 1,
+            "event_loops": 1,
             "origins": {"small": {"servers": [f"127.0.0.1:{origin.port}"]}},
             "apps": [{"id": APP, "environments": ["production"]}],
             "store": {"sqlite": stand.path("portcullis.db")},

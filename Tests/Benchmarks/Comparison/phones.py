@@ -60,7 +60,7 @@ class Phones:
         self.stand.write("phones.db.google-status", STATUS_LIST.format(now=int(time.time())))
         file = self.stand.write("phones.yaml", json.dumps({
             "listen": [{"address": f"127.0.0.1:{port}"}],
-            "lanes": 1,
+            "event_loops": 1,
             "origins": {"small": {"servers": [f"127.0.0.1:{self.stand.origin_port}"]}},
             "apps": [
                 {"id": APP, "environments": ["production"]},

@@ -1,5 +1,4 @@
 import AppAttest
-import AppleStandIn
 import Cryptography
 import Encodings
 import Foundation
@@ -65,7 +64,7 @@ final class AndroidGateway: Sendable {
     /// Of all sessions.
     private static let secret = [UInt8](0..<32)
     /// Makes classic tokens: the client can't tell them from others.
-    static let console = StandInPlayConsole()
+    static let console = SoftwarePlayConsole()
 
     /// Shared with the threads that answer.
     private final class Shared: Sendable {
@@ -277,7 +276,7 @@ final class AndroidGateway: Sendable {
         guard words.count == 2 else {
             throw ChildProcess.Failure(description: "what a token is to say is malformed")
         }
-        var verdict = StandInVerdict(
+        var verdict = SoftwarePlayVerdict(
             clientDataHash: [],
             at: Int64(Date().timeIntervalSince1970 * 1_000),
             signer: SoftwarePhone.signer

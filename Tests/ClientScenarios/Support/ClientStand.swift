@@ -125,7 +125,7 @@ final class ClientStand {
         return """
             listen: [{ address: "127.0.0.1:0" }]
             admin: { address: "127.0.0.1:0" }
-            lanes: 2
+            event_loops: 2
             origins: { shop: { servers: ["\(origin)"] } }
             apps: [{ id: \(appID), environments: [test], test_root: root.pem\(app) }]
             store: { sqlite: portcullis.db }

@@ -111,7 +111,7 @@ final class Fleet: @unchecked Sendable {
         }
         if takesOrders {
             for number in 0..<count {
-                try rewrite(number, "127.0.0.1:0 }\nlanes", "127.0.0.1:0, calls: any }\nlanes")
+                try rewrite(number, "127.0.0.1:0 }\nevent", "127.0.0.1:0, calls: any }\nevent")
                 try rewrite(number, "\" } }", "\", gateway: g\(number) } }")
             }
         }

@@ -19,7 +19,7 @@ final class IntegrityStand {
 
     let scenario: Scenario
     let google: StandInServer
-    let console = StandInPlayConsole()
+    let console = SoftwarePlayConsole()
     let origin: RecordingOrigin
     let client: HTTPClient
     private let hosted: HostedGateway
@@ -156,8 +156,8 @@ final class IntegrityStand {
     static var milliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1_000) }
 
     /// What Google says of a good phone, for a rule's request.
-    static func verdict(_ rule: String) -> StandInVerdict {
-        StandInVerdict(
+    static func verdict(_ rule: String) -> SoftwarePlayVerdict {
+        SoftwarePlayVerdict(
             clientDataHash: clientDataHash(rule),
             at: milliseconds,
             signer: SoftwarePhone.signer
@@ -167,7 +167,7 @@ final class IntegrityStand {
     /// A new token.
     func token(
         _ rule: String,
-        _ edit: (inout StandInVerdict) -> Void = { _ in }
+        _ edit: (inout SoftwarePlayVerdict) -> Void = { _ in }
     ) throws -> String {
         var verdict = Self.verdict(rule)
         edit(&verdict)

@@ -207,7 +207,7 @@ final class Scenario {
             listen:
             \(try ClientSide.current.listeners(and: listeners))
             admin: { address: 127.0.0.1:0 }
-            lanes: \(loops)
+            event_loops: \(loops)
             origins:
               shop: { servers: ["\(origin)"]\(secured) }
             \(origins)
@@ -268,7 +268,7 @@ final class Scenario {
         let address = "\"unix:\(path("admin.sock"))\""
         try write(
             "portcullis.yaml",
-            text.replacing("127.0.0.1:0 }\nlanes", with: "\(address) }\nlanes")
+            text.replacing("127.0.0.1:0 }\nevent_loops", with: "\(address) }\nevent_loops")
         )
     }
 

@@ -72,7 +72,7 @@ final class TestGateway: Sendable {
         return """
             listen:
               - { \(listen) }
-            lanes: \(loops)
+            event_loops: \(loops)
             origins:
             \(lines.joined(separator: "\n"))
             log: \(log)

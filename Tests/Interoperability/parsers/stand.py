@@ -44,7 +44,7 @@ class Stand:
                 " first_byte_timeout: 3s } }\n"
                 "apps: [{ id: ABCDE12345.com.example.interop, environments: [production] }]\n"
                 f"store: {{ sqlite: {self.folder}/portcullis.db }}\n"
-                "log: { access: off, level: error }\nlanes: 1\n"
+                "log: { access: off, level: error }\nevent_loops: 1\n"
                 "default: { origin: interop, mode: observe }\n"
             )
         return path

@@ -3,6 +3,7 @@ import Encodings
 import Expectations
 import Rules
 import Signatures
+import SoftwareAuthenticator
 import Testing
 
 @testable import OutboundCalls
@@ -19,14 +20,14 @@ struct IntegrityTests {
         clientDataHash: hash,
         ageMax: 300
     )
-    private static let verdict = StandInVerdict(
+    private static let verdict = SoftwarePlayVerdict(
         clientDataHash: hash.array,
         at: now * 1_000,
         signer: signer
     )
 
     private static func finding(
-        _ edit: (inout StandInVerdict) -> Void = { _ in }
+        _ edit: (inout SoftwarePlayVerdict) -> Void = { _ in }
     ) -> IntegrityFinding {
         var verdict = verdict
         edit(&verdict)
@@ -71,7 +72,7 @@ struct IntegrityTests {
     }
 
     @Test func `the first fault in the order of the checks is found`() {
-        let faults: [(IntegrityRefusal, (inout StandInVerdict) -> Void)] = [
+        let faults: [(IntegrityRefusal, (inout SoftwarePlayVerdict) -> Void)] = [
             (.otherPackage, { $0.package = "com.example.other" }),
             (.otherPackage, { $0.appPackage = "com.example.other" }),
             (.unbound, { $0.hash = "" }),
@@ -83,7 +84,7 @@ struct IntegrityTests {
         for (refusal, edit) in faults {
             expectEqual(Self.finding(edit), .refused(refusal))
         }
-        let close = [{ (verdict: inout StandInVerdict) in verdict.milliseconds -= 300_000 }]
+        let close = [{ (verdict: inout SoftwarePlayVerdict) in verdict.milliseconds -= 300_000 }]
         for edit in close {
             guard case .good = Self.finding(edit) else { return #expect(Bool(false)) }
         }

@@ -17,7 +17,7 @@ package struct JSONDocument: Sendable {
     /// - lists: those of the members that are lists of strings, and may be long.
     package init?(_ text: Span<UInt8>, members: Set<String>, lists: Set<String> = []) {
         do throws(JSONError) {
-            try read(text, members, lists)
+            try read(text, members: members, lists: lists)
         } catch {
             return nil
         }
@@ -25,8 +25,8 @@ package struct JSONDocument: Sendable {
 
     private mutating func read(
         _ text: Span<UInt8>,
-        _ members: Set<String>,
-        _ lists: Set<String>
+        members: Set<String>,
+        lists: Set<String>
     ) throws(JSONError) {
         var reader = JSONReader()
         try reader.beginObject(text)

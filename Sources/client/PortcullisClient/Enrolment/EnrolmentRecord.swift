@@ -33,7 +33,7 @@ struct EnrolmentRecord: Equatable, Sendable {
     var gateway: String
     var phase = Phase.none
     var lease: Lease?
-    /// Whether the enrolled key is bound to a context; `nil` where an older build enrolled it.
+    /// Whether the enrolled key is bound to a context; `nil` where there is none.
     var hasContext: Bool?
     /// When keys were attested in the last day, oldest first, in seconds since 1970.
     var attestations: [Double] = []
@@ -182,11 +182,6 @@ extension EnrolmentRecord {
         keyFailures = min(max(stored.key_failures ?? 0, 0), Self.failuresMax)
         hold = stored.hold.flatMap(Self.hold)
         phase = Self.phase(stored)
-    }
-
-    /// The endpoints of the gateway that a record is about; `nil` where it can't be read.
-    static func gateway(of bytes: Data) -> String? {
-        (try? JSONDecoder().decode(Stored.self, from: bytes))?.gateway
     }
 
     /// The record as it is kept.

@@ -97,10 +97,6 @@ public struct ProvenResponse: Sendable {
     /// ``PortcullisLimits/maximumAttempts`` included.
     public let attempts: Int
 
-    /// The name of ``attempts`` before version 1.
-    @available(*, deprecated, renamed: "attempts")
-    public var tries: Int { attempts }
-
     /// The status code.
     public var statusCode: Int { response.statusCode }
 

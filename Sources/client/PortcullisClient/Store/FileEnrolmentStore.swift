@@ -20,50 +20,37 @@ public struct FileEnrolmentStore: EnrolmentStore {
     }
 
     private let file: PrivateFile
-    /// Whose record it is; `nil` where the store is used without a session.
-    private let gateway: GatewayName?
-    /// The file in which earlier builds kept the record, of whatever gateway.
-    private let former: PrivateFile?
+    /// Whether it is for one gateway's record.
+    private let isScoped: Bool
 
     /// A store in files beside this one, which only their owner can read. The folder must exist.
     ///
     /// The file of a gateway's record has the origin of its endpoints behind this name:
-    /// `record-api.example.com`. A record that an earlier version of this library has left in the
-    /// file itself moves there.
-    public init(file: URL) {
-        self.file = PrivateFile(url: file)
-        (gateway, former) = (nil, nil)
-    }
+    /// `record-api.example.com`.
+    public init(file: URL) { (self.file, isScoped) = (PrivateFile(url: file), false) }
 
-    private init(file: PrivateFile, gateway: GatewayName, former: PrivateFile) {
-        (self.file, self.gateway, self.former) = (file, gateway, former)
-    }
+    private init(scoped file: URL) { (self.file, isScoped) = (PrivateFile(url: file), true) }
 
     /// The store for one gateway's record.
     public func scoped(to endpoints: URL) -> any EnrolmentStore {
-        guard former == nil, let gateway = GatewayName(endpoints) else { return self }
+        guard !isScoped, let gateway = RecordName(endpoints) else { return self }
         let name = "\(file.url.lastPathComponent)-\(gateway.fileText)"
-        let own = file.url.deletingLastPathComponent().appending(path: name)
-        return Self(file: PrivateFile(url: own), gateway: gateway, former: file)
+        return Self(scoped: file.url.deletingLastPathComponent().appending(path: name))
     }
 
     /// What is kept.
-    public func read() async throws -> Data? { try file.read() ?? former?.read() }
+    public func read() async throws -> Data? { try file.read() }
 
     /// Keeps a new record if the file holds the expected one.
     public func replace(_ expected: Data?, with record: Data?) async throws -> Bool {
         try await file.locked {
             let own = try file.read()
-            let old = own == nil ? try former?.read() : nil
-            guard own ?? old == expected else { return false }
+            guard own == expected else { return false }
             if let record {
                 try file.write(record)
             } else if own != nil {
                 try file.remove()
             }
-            // Another gateway's record stays for its own session. One that can't be removed is not
-            // read again: the gateway's own file comes first.
-            if let old, gateway?.owns(old) == true { try? former?.remove() }
             return true
         }
     }

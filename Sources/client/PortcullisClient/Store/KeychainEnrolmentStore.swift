@@ -29,9 +29,8 @@
 
         private let accessGroup: String?
         private let container: String?
-        /// The account that an app chose; `nil` for that of the gateway.
-        private let account: String?
-        private let gateway: GatewayName?
+        /// Whose record it is; `nil` where the store is used without a session.
+        private let gateway: RecordName?
 
         private static let service = "portcullis.enrolment"
         /// Without a group, the Keychain finds items of every group that the process may use, those
@@ -43,33 +42,16 @@
         ///
         /// - Parameter sharing: which processes share the key.
         public init(sharing: KeychainSharing = .none) {
-            (accessGroup, container) = (sharing.accessGroup, sharing.container)
-            (account, gateway) = (nil, nil)
+            (accessGroup, container, gateway) = (sharing.accessGroup, sharing.container, nil)
         }
 
-        /// A store for one gateway's record, as earlier versions of this library named it.
-        @available(*, deprecated, message: "Use init(sharing:): each gateway has its own account.")
-        public init(account: String, accessGroup: String? = nil, suite: String? = nil) {
-            (self.accessGroup, container, self.account) = (accessGroup, suite, account)
-            gateway = nil
-        }
-
-        /// A store for the records of an app's gateways.
-        @available(*, deprecated, message: "Use init(sharing:), as .appGroup(…).")
-        public init(accessGroup: String?, suite: String? = nil) {
-            (self.accessGroup, container) = (accessGroup, suite)
-            (account, gateway) = (nil, nil)
-        }
-
-        private init(_ store: Self, _ gateway: GatewayName) {
-            (accessGroup, container) = (store.accessGroup, store.container)
-            (account, self.gateway) = (nil, gateway)
+        private init(_ store: Self, _ gateway: RecordName) {
+            (accessGroup, container, self.gateway) = (store.accessGroup, store.container, gateway)
         }
 
         /// The store for one gateway's record.
         public func scoped(to endpoints: URL) -> any EnrolmentStore {
-            guard account == nil, let gateway = GatewayName(endpoints) else { return self }
-            return Self(self, gateway)
+            RecordName(endpoints).map { Self(self, $0) } ?? self
         }
 
         /// What is kept, unless it is from an earlier install.
@@ -81,25 +63,12 @@
         }
 
         private var record: MarkedRecord {
-            let old = { SecretItem(service: Self.service, account: $0, group: accessGroup) }
-            let mark: @Sendable () async throws -> String = { [container] in
-                try await Self.installMark(container)
-            }
-            guard account == nil, let gateway else {
-                return MarkedRecord(
-                    items: KeychainItems(),
-                    item: old(account ?? "gateway"),
-                    mark: mark
-                )
-            }
             let service = accessGroup == nil ? Self.ownService : Self.service
-            let item = SecretItem(service: service, account: gateway.text, group: accessGroup)
+            let account = gateway?.text ?? "gateway"
             return MarkedRecord(
                 items: KeychainItems(),
-                item: item,
-                former: ([gateway.text] + gateway.formerTexts).map(old).filter { $0 != item },
-                gateway: gateway,
-                mark: mark
+                item: SecretItem(service: service, account: account, group: accessGroup),
+                mark: { [container] in try await Self.installMark(container) }
             )
         }
 

@@ -5,10 +5,6 @@ import Foundation
 struct MarkedRecord: Sendable {
     let items: any SecretItems
     let item: SecretItem
-    /// Where earlier builds kept the record, the likeliest first.
-    var former: [SecretItem] = []
-    /// Whose record it is; `nil` for one that the app named itself.
-    var gateway: GatewayName?
     let mark: @Sendable () async throws -> String
 
     private struct Found {
@@ -16,8 +12,6 @@ struct MarkedRecord: Sendable {
         var stored: Data?
         /// The record of this install.
         var record: Data?
-        /// The former item that has the record, and what it holds.
-        var former: (item: SecretItem, value: Data)?
     }
 
     private static let separator = UInt8(ascii: "\n")
@@ -27,32 +21,18 @@ struct MarkedRecord: Sendable {
     func replace(_ expected: Data?, with record: Data?) async throws -> Bool {
         let found = try await found()
         guard found.record == expected else { return false }
-        let isDone: Bool
         switch (found.stored, record) {
-        case (nil, nil): isDone = true
-        case (nil, let record?): isDone = try items.add(try await value(record), as: item)
-        case (let stored?, nil): isDone = try items.delete(item, holding: stored)
+        case (nil, nil): return true
+        case (nil, let record?): return try items.add(try await value(record), as: item)
+        case (let stored?, nil): return try items.delete(item, holding: stored)
         case (let stored?, let record?):
-            isDone = try items.update(item, holding: stored, to: try await value(record))
+            return try items.update(item, holding: stored, to: try await value(record))
         }
-        // Another gateway's record stays for its own session. One that can't be removed is not read
-        // again: the item itself comes first.
-        if isDone, let (item, value) = found.former, let old = found.record,
-            gateway?.owns(old) == true
-        {
-            _ = try? items.delete(item, holding: value)
-        }
-        return isDone
     }
 
     private func found() async throws -> Found {
         var found = Found(stored: try items.value(of: item))
         if let stored = found.stored { found.record = try await record(in: stored) }
-        for item in former where found.record == nil {
-            guard let value = try items.value(of: item) else { continue }
-            found.record = try await record(in: value)
-            if found.record != nil { found.former = (item, value) }
-        }
         return found
     }
 

@@ -78,7 +78,7 @@ final class OriginTrial {
             let host = row.origin.host ?? row.server.name
             let request = check?.request(to: host) ?? HTTPRequest(.head, "/", authority: host)
             row.client.send(request) { [self] result in
-                findings.append(Self.finding(row, request, result))
+                findings.append(Self.finding(row, request: request, result: result))
                 open -= 1
                 guard open == 0 else { return }
                 ended(findings.sorted { $0.found < $1.found })
@@ -88,8 +88,8 @@ final class OriginTrial {
 
     private static func finding(
         _ row: Row,
-        _ request: HTTPRequest,
-        _ result: Result<HTTPResponse, CallFault>
+        request: HTTPRequest,
+        result: Result<HTTPResponse, CallFault>
     ) -> Finding {
         let server = "\(row.origin.name): \(row.server.name)"
         let asked = "\(request.method.rawValue) \(request.target)"

@@ -42,7 +42,7 @@ enum ServiceTrial {
             https.stop { ended(all) }
         }
         let package = configuration.apps.first { $0.android != nil }?.id ?? ""
-        for service in integrity { ask(service, package, https, add) }
+        for service in integrity { ask(service, package: package, https: https, add: add) }
         var party = SiteverifyCalls(services)
         for service in services {
             let call = SiteverifyCall(
@@ -62,9 +62,9 @@ enum ServiceTrial {
     /// Asks Google for an access token, and then about the token.
     private static func ask(
         _ service: IntegrityService,
-        _ package: String,
-        _ https: HTTPSCalls,
-        _ add: @escaping @Sendable (Finding) -> Void
+        package: String,
+        https: HTTPSCalls,
+        add: @escaping @Sendable (Finding) -> Void
     ) {
         let now = Int64(Date().timeIntervalSince1970)
         send(IntegrityCall(service, .grant), service, now, https) { reply in

@@ -185,7 +185,7 @@ private final class Transfer {
             ccurl_leave_resolver(call),
             ccurl_set_text(call, CURLOPT_URL, request.url),
             ccurl_set_pointer(call, CURLOPT_HTTPHEADER, fields),
-            ccurl_set_receiver(call, { Transfer.receive($0, $1, $2, $3) }, me),
+            ccurl_set_receiver(call, { Transfer.receive($0, size: $1, count: $2, owner: $3) }, me),
             // An empty text, so that the environment is not used.
             ccurl_set_text(call, CURLOPT_PROXY, request.proxy ?? ""),
             ccurl_set_text(call, CURLOPT_NOPROXY, ""),
@@ -205,7 +205,13 @@ private final class Transfer {
             codes.append(ccurl_set_content(call, content, content.count))
         }
         if !keptFields.isEmpty {
-            codes.append(ccurl_set_field_receiver(call, { Transfer.field($0, $1, $2, $3) }, me))
+            codes.append(
+                ccurl_set_field_receiver(
+                    call,
+                    { Transfer.field($0, size: $1, count: $2, owner: $3) },
+                    me
+                )
+            )
         }
         if let text = request.roots {
             codes += [
@@ -220,9 +226,9 @@ private final class Transfer {
     /// Takes a piece of the answer; fewer bytes than there are end the call.
     private static func receive(
         _ bytes: UnsafeMutablePointer<CChar>?,
-        _ size: Int,
-        _ count: Int,
-        _ owner: UnsafeMutableRawPointer?
+        size: Int,
+        count: Int,
+        owner: UnsafeMutableRawPointer?
     ) -> Int {
         guard let bytes, let owner else { return 0 }
         let (total, overflow) = size.multipliedReportingOverflow(by: count)
@@ -237,9 +243,9 @@ private final class Transfer {
     /// Takes a line of the answer's head.
     private static func field(
         _ bytes: UnsafeMutablePointer<CChar>?,
-        _ size: Int,
-        _ count: Int,
-        _ owner: UnsafeMutableRawPointer?
+        size: Int,
+        count: Int,
+        owner: UnsafeMutableRawPointer?
     ) -> Int {
         guard let bytes, let owner else { return 0 }
         let (total, overflow) = size.multipliedReportingOverflow(by: count)

@@ -42,7 +42,7 @@ extension KeyArchive {
             let page = try scan(all, after: last, limit: Self.copyPage)
             if let end = page.records.last?.keyID {
                 let stored = try target.archive?.records(all, behind: last, through: end)
-                try Self.add(page.records, stored ?? [:], to: target, &report)
+                try Self.add(page.records, stored: stored ?? [:], to: target, report: &report)
                 told(report)
             }
             last = page.next
@@ -88,9 +88,9 @@ extension KeyArchive {
 
     private static func add(
         _ records: [KeyRecord],
-        _ stored: [KeyID: KeyRecord],
+        stored: [KeyID: KeyRecord],
         to target: CopyTarget,
-        _ report: inout CopyReport
+        report: inout CopyReport
     ) throws(StoreProblem) {
         var news: [KeyRecord] = []
         for record in records {

@@ -93,8 +93,8 @@ package enum KeyLine {
             json.member("counter", record.counters.highest.rawValue)
             json.member("window", window(record.counters.seen))
             record.writeStatus(into: &json)
-            time("enrolled_at", record.enrolledAt, &json)
-            time("last_used_at", record.lastUsedAt, &json)
+            time("enrolled_at", second: record.enrolledAt, json: &json)
+            time("last_used_at", second: record.lastUsedAt, json: &json)
             json.member("source", record.source.rawValue)
             if let receipt = record.receipt {
                 if layout == .indented {
@@ -117,18 +117,18 @@ package enum KeyLine {
     }
 
     private static func write(_ state: ReceiptState, _ json: inout JSONWriter) {
-        time("receipt_created_at", state.createdAt, &json)
-        time("receipt_not_before", state.notBefore, &json)
-        time("receipt_expires_at", state.expiresAt, &json)
+        time("receipt_created_at", second: state.createdAt, json: &json)
+        time("receipt_not_before", second: state.notBefore, json: &json)
+        time("receipt_expires_at", second: state.expiresAt, json: &json)
         if let metric = state.riskMetric { json.member("risk_metric", metric) }
-        time("risk_metric_at", state.metricAt, &json)
-        time("renewal_tried_at", state.triedAt, &json)
+        time("risk_metric_at", second: state.metricAt, json: &json)
+        time("renewal_tried_at", second: state.triedAt, json: &json)
         if let outcome = state.outcome { json.member("renewal_outcome", outcome.rawValue) }
         // 0 means at once, and is no time.
-        if let due = state.dueAt, due > 0 { time("renewal_due_at", due, &json) }
+        if let due = state.dueAt, due > 0 { time("renewal_due_at", second: due, json: &json) }
     }
 
-    private static func time(_ name: String, _ second: Int64?, _ json: inout JSONWriter) {
+    private static func time(_ name: String, second: Int64?, json: inout JSONWriter) {
         if let second { json.member(name, UnixTime(seconds: second).iso8601) }
     }
 

@@ -240,7 +240,7 @@ package struct RenewalSchedule {
         case .renewed(let notBefore, let expiresAt):
             lines[due.environment]?.worked()
             state.outcome = .renewed
-            state.dueAt = moment(after: second, notBefore, expiresAt, random)
+            state.dueAt = moment(after: second, notBefore, expiresAt: expiresAt, random: random)
         case .invalid:
             lines[due.environment]?.worked()
             state.outcome = .invalid
@@ -281,8 +281,8 @@ package struct RenewalSchedule {
     private func moment(
         after second: Int64,
         _ notBefore: Int64,
-        _ expiresAt: Int64,
-        _ random: UInt64
+        expiresAt: Int64,
+        random: UInt64
     ) -> Int64 {
         let wanted = second + pace.everySeconds + Self.share(of: pace.everySeconds / 10, random)
         let latest = expiresAt - RenewalQueue.urgentSeconds

@@ -58,7 +58,7 @@ package struct IntegrityPayload: Hashable, Sendable {
             }
             guard !isThere else { throw reader.error("a member occurs twice") }
             isThere = true
-            try read(.tokenPayloadExternal, &reader, text, depth: 1)
+            try read(.tokenPayloadExternal, reader: &reader, text: text, depth: 1)
         }
         try reader.end(text)
         guard isThere else { throw reader.error("tokenPayloadExternal is missing") }
@@ -67,14 +67,14 @@ package struct IntegrityPayload: Hashable, Sendable {
     /// Reads the payload of a token that was decoded here.
     package init(payload content: [UInt8]) throws(JSONError) {
         var reader = JSONReader()
-        try read(.tokenPayloadExternal, &reader, content.span, depth: 0)
+        try read(.tokenPayloadExternal, reader: &reader, text: content.span, depth: 0)
         try reader.end(content.span)
     }
 
     private mutating func read(
         _ section: Section,
-        _ reader: inout JSONReader,
-        _ text: Span<UInt8>,
+        reader: inout JSONReader,
+        text: Span<UInt8>,
         depth: Int
     ) throws(JSONError) {
         var names: Set<String> = []
@@ -85,8 +85,8 @@ package struct IntegrityPayload: Hashable, Sendable {
                 throw reader.error("a member occurs twice, or too many")
             }
             if let inner = section.section(name) {
-                try read(inner, &reader, text, depth: depth + 1)
-            } else if try !take(name, of: section, &reader, text) {
+                try read(inner, reader: &reader, text: text, depth: depth + 1)
+            } else if try !take(name, of: section, reader: &reader, text: text) {
                 try reader.skipValue(text, depth: depth + 1)
             }
         }
@@ -96,8 +96,8 @@ package struct IntegrityPayload: Hashable, Sendable {
     private mutating func take(
         _ name: String,
         of section: Section,
-        _ reader: inout JSONReader,
-        _ text: Span<UInt8>
+        reader: inout JSONReader,
+        text: Span<UInt8>
     ) throws(JSONError) -> Bool {
         switch (section, name) {
         case (.requestDetails, "requestPackageName"): package = try Self.text(&reader, text)

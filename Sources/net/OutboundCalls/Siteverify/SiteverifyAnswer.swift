@@ -37,19 +37,19 @@ package struct SiteverifyAnswer: Hashable, Sendable {
         while let name = try reader.nextName(text).map({ String(decoding: $0, as: UTF8.self) }) {
             switch name {
             case "success":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 success = try Self.flag(&reader, text)
             case "error-codes":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 codes = try Self.list(&reader, text)
             case "hostname", "apk_package_name":
-                try Self.once("hostname", &seen, reader)
+                try Self.once("hostname", seen: &seen, reader: reader)
                 hostname = try Self.text(&reader, text)?.lowercased()
             case "action":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 action = try Self.text(&reader, text)
             case "score":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 score = try Self.score(&reader, text)
             default: try reader.skipValue(text, depth: 1)
             }
@@ -71,7 +71,7 @@ package struct SiteverifyAnswer: Hashable, Sendable {
         while let name = try reader.nextName(text).map({ String(decoding: $0, as: UTF8.self) }) {
             switch name {
             case "riskAnalysis":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 score = TestScore(0.0)
                 try reader.beginObject(text)
                 while let inner = try reader.nextName(text) {
@@ -79,12 +79,12 @@ package struct SiteverifyAnswer: Hashable, Sendable {
                         try reader.skipValue(text, depth: 2)
                         continue
                     }
-                    try Self.once("score", &seen, reader)
+                    try Self.once("score", seen: &seen, reader: reader)
                     score = try Self.score(&reader, text)
                 }
             case "tokenProperties":
-                try Self.once(name, &seen, reader)
-                try readProperties(&reader, text, &seen)
+                try Self.once(name, seen: &seen, reader: reader)
+                try readProperties(&reader, text: text, seen: &seen)
             default: try reader.skipValue(text, depth: 1)
             }
         }
@@ -96,26 +96,26 @@ package struct SiteverifyAnswer: Hashable, Sendable {
 
     private mutating func readProperties(
         _ reader: inout JSONReader,
-        _ text: Span<UInt8>,
-        _ seen: inout Set<String>
+        text: Span<UInt8>,
+        seen: inout Set<String>
     ) throws(JSONError) {
         try reader.beginObject(text)
         while let name = try reader.nextName(text).map({ String(decoding: $0, as: UTF8.self) }) {
             switch name {
             case "valid":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 isValid = try Self.flag(&reader, text)
             case "invalidReason":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 codes = try Self.text(&reader, text).map { [$0] } ?? []
             case "hostname", "androidPackageName", "iosBundleId":
                 // All three are there, and those of the other platforms are empty.
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 guard let value = try Self.text(&reader, text), !value.isEmpty else { continue }
                 guard hostname == nil else { throw reader.error("a site and an app") }
                 hostname = value.lowercased()
             case "action":
-                try Self.once(name, &seen, reader)
+                try Self.once(name, seen: &seen, reader: reader)
                 action = try Self.text(&reader, text)
             default: try reader.skipValue(text, depth: 2)
             }
@@ -126,8 +126,8 @@ package struct SiteverifyAnswer: Hashable, Sendable {
 
     private static func once(
         _ name: String,
-        _ seen: inout Set<String>,
-        _ reader: JSONReader
+        seen: inout Set<String>,
+        reader: JSONReader
     ) throws(JSONError) {
         guard seen.insert(name).inserted else { throw reader.error("\(name) occurs twice") }
     }
@@ -218,7 +218,7 @@ package enum SiteverifyVerdict: Hashable, Sendable {
         case .answered(let status, _, let body):
             do throws(JSONError) {
                 let answer = try SiteverifyAnswer(body, of: settings.service)
-                self = Self.judged(answer, status, settings)
+                self = Self.judged(answer, status: status, settings: settings)
             } catch {
                 self = Self.unread(status)
             }
@@ -239,8 +239,8 @@ package enum SiteverifyVerdict: Hashable, Sendable {
 
     private static func judged(
         _ answer: SiteverifyAnswer,
-        _ status: Int,
-        _ settings: SiteverifySettings
+        status: Int,
+        settings: SiteverifySettings
     ) -> SiteverifyVerdict {
         guard answer.isValid else {
             // Turnstile answers 400 with codes.

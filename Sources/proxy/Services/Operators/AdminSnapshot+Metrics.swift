@@ -92,7 +92,7 @@ extension AdminSnapshot {
     private func writeLoops(into out: inout Exposition) {
         out.metric("client_connections_open", type: "gauge", help: "Open client connections.")
         for loop in loops {
-            let labels = [("lane", String(loop.number))]
+            let labels = [("event_loop", String(loop.number))]
             out.sample("client_connections_open", labels, loop.openConnections)
         }
         out.metric(
@@ -101,12 +101,12 @@ extension AdminSnapshot {
             help: "Connections to origins that wait for a request."
         )
         for loop in loops {
-            let labels = [("lane", String(loop.number))]
+            let labels = [("event_loop", String(loop.number))]
             out.sample("origin_connections_pooled", labels, loop.pooledConnections)
         }
         out.metric("tunnels_open", type: "gauge", help: "Open tunnels, as of WebSockets.")
         for loop in loops {
-            out.sample("tunnels_open", [("lane", String(loop.number))], loop.openTunnels)
+            out.sample("tunnels_open", [("event_loop", String(loop.number))], loop.openTunnels)
         }
     }
 

@@ -98,8 +98,8 @@ extension AdminSnapshot {
     }
 
     private func writeLoops(into out: inout JSONWriter) {
-        out.objects("lanes", loops) { out, loop in
-            out.member("lane", loop.number)
+        out.objects("event_loops", loops) { out, loop in
+            out.member("event_loop", loop.number)
             out.member("connections_open", loop.openConnections)
             out.member("origin_connections_pooled", loop.pooledConnections)
             out.member("tunnels_open", loop.openTunnels)

@@ -114,7 +114,7 @@ struct RolloutService: Service {
                 out.member("rule", change.rule ?? "*")
                 out.member("from", change.from)
                 out.member("to", change.to)
-                out.member("all_lanes", areAllTold)
+                out.member("all_event_loops", areAllTold)
                 if let unsaved { out.member("unsaved", unsaved) }
                 switch reach {
                 case .gateway: break

@@ -211,7 +211,7 @@ function cpuShare() {
 }
 
 function showParts() {
-  const { store, certificates, configuration, apple, lanes, process, fleet } = state.status;
+  const { store, certificates, configuration, apple, event_loops, process, fleet } = state.status;
   const commits = store.commit_seconds;
   describe(byID('store'), [
     ['State', store.degraded ? 'can’t be used' : 'in use', store.degraded ? 'bad' : 'good'],
@@ -223,7 +223,7 @@ function showParts() {
   ]);
   describe(byID('certificates'), certificates.shown.length === 0
     ? [['None', 'no listener has TLS']] : certificates.shown.slice(0, 50).map(certificateEntry));
-  const busy = lanes.map(({ requests }) => requests);
+  const busy = event_loops.map(({ requests }) => requests);
   const read = ago(configuration.last_reload_at ?? state.status.started_at);
   const spread = `${short(Math.min(...busy))} to ${short(Math.max(...busy))}`;
   describe(byID('process'), [
@@ -238,7 +238,7 @@ function showParts() {
       `${fleet.gateways.filter(isHeard).length} gateways`]] : []),
     ['Reloads refused', short(configuration.reloads_refused),
       configuration.last_reload_error ? 'warn' : ''],
-    ['Event loops', `${lanes.length}, with ${spread} requests each`],
+    ['Event loops', `${event_loops.length}, with ${spread} requests each`],
     ...apple.hosts.map((host) => [`Apple, ${host.service}, ${host.environment}`,
       `breaker ${host.breaker}, ${host.calls_waiting} waiting`,
       host.breaker === 'closed' ? '' : 'warn']),

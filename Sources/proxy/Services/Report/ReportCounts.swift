@@ -37,7 +37,7 @@ package struct ReportCounts: Sendable {
     /// Counts a request that has ended, and its verdict where it has one.
     package mutating func add(_ request: ReportedRequest?, nanoseconds: UInt64, of rule: Rule) {
         guard ids.indices.contains(rule.index), ids[rule.index] == rule.id else {
-            return addFormer(request, nanoseconds, rule.id)
+            return addFormer(request, nanoseconds: nanoseconds, id: rule.id)
         }
         if current[rule.index] == nil { current[rule.index] = RuleCounts() }
         current[rule.index]?.add(nanoseconds: nanoseconds)
@@ -46,8 +46,8 @@ package struct ReportCounts: Sendable {
 
     private mutating func addFormer(
         _ request: ReportedRequest?,
-        _ nanoseconds: UInt64,
-        _ id: String
+        nanoseconds: UInt64,
+        id: String
     ) {
         var counts = RuleCounts()
         counts.add(nanoseconds: nanoseconds)

@@ -81,7 +81,7 @@ package final class ServiceTable: Sendable {
         if head.hasPassedHere(bytes) { return .loop }
         if head.maxForwards(bytes) == 0 { return .lastHop }
         guard let name = name(bytes, head.path) else {
-            if let probe = probe(bytes, head.path) { return match(probe, head, bytes) }
+            if let probe = probe(bytes, head.path) { return match(probe, head: head, bytes: bytes) }
             return switch elsewhere {
             case .routed: .none
             case .unknown: unknownPath()
@@ -91,14 +91,14 @@ package final class ServiceTable: Sendable {
             entry.name.utf8.count == name.count
                 && zip(entry.name.utf8, name).allSatisfy { $0 == bytes[$1] }
         }
-        return entry.map { match($0, head, bytes) } ?? unknownPath()
+        return entry.map { match($0, head: head, bytes: bytes) } ?? unknownPath()
     }
 
     /// Checks method, access and content.
     private func match(
         _ entry: ServiceEntry,
-        _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>
+        head: borrowing RequestHead,
+        bytes: Span<UInt8>
     ) -> Match {
         guard entry.methods.contains(head.method) else {
             var details = LocalResponse.Details()

@@ -144,7 +144,7 @@ struct GatewaySettings: Sendable {
         return """
             listen: [{ address: "127.0.0.1:0" }]
             admin: { address: "127.0.0.1:0" }
-            lanes: 1
+            event_loops: 1
             origins: { shop: { servers: ["127.0.0.1:\(port)"] } }
             apps:
               - \(app)

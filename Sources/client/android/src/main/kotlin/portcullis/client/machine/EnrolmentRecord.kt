@@ -20,7 +20,7 @@ internal data class EnrolmentRecord(
     val lease: Lease? = null,
     /** The highest number of the enrolled key that may have been given. */
     val numbers: Long = 0,
-    /** Whether the enrolled key is bound to a context; `null` where an older client enrolled it. */
+    /** Whether the enrolled key is bound to a context; `null` where there is none. */
     val hasContext: Boolean? = null,
     /** When keys were made in the last day, oldest first. */
     val attestations: List<Long> = emptyList(),
@@ -117,8 +117,7 @@ internal data class EnrolmentRecord(
                 gateway, lease = holder?.let { Lease(it, number("lease_until") ?: 0) }, attestations = times("made"),
                 countedKey = lines["counted_key"], deviceFailures = count("device_failures")
             )
-            // Older clients did not say which.
-            if ((lines["gateway"] ?: gateway) != gateway) return common
+            if (lines["gateway"] != gateway) return common
             val cause = Hold.Cause.values().firstOrNull { it.word == lines["hold_cause"] }
             val until = number("held_until")
             return common.copy(
@@ -134,8 +133,7 @@ internal data class EnrolmentRecord(
             if (alias.isNullOrEmpty()) return Phase.None
             lines["key_id"]?.let { if (it.isNotEmpty()) return Phase.Enrolled(alias, it) }
             val challenge = lines["challenge"] ?: return Phase.Named(alias)
-            // An older client did not say until when. The gateway does, when it gets the key.
-            val until = lines["challenge_until"]?.toLongOrNull() ?: Long.MAX_VALUE
+            val until = lines["challenge_until"]?.toLongOrNull() ?: return Phase.Named(alias)
             val grant = Grant(challenge, lines["context"], until)
             return if ("attested" in lines) Phase.Attested(alias, grant) else Phase.Granted(alias, grant)
         }

@@ -5,7 +5,7 @@ internal import GRDB
 internal import KeyStore
 
 /// Keys as rows of the database.
-enum KeyColumns {
+enum SQLiteKeyColumns {
     /// The columns of a key for the table in memory.
     static let select = """
         SELECT id, key_id, public_key, app, environment, counter, counter_window, revoked_at,
@@ -101,7 +101,7 @@ enum KeyColumns {
     /// Stores a key with its receipt unless its key id exists; returns whether it stored the key.
     static func insert(_ record: KeyRecord, revision: Int64, _ db: Database) throws -> Bool {
         let app = try appRow(record.appID, db)
-        precondition(record.status.standing != .deleted, "KeyColumns: a deleted key is stored")
+        precondition(record.status.standing != .deleted, "SQLiteKeyColumns: a deleted key")
         let revokedAt: Int64? = if case .revoked(let second) = record.status { second } else { nil }
         let statement = try db.cachedStatement(
             sql: """
@@ -132,7 +132,7 @@ enum KeyColumns {
             ])
         }
         if let receipt = record.receipt {
-            try ReceiptColumns.insert(receipt, record.receiptState, ofRow: row, db)
+            try SQLiteReceiptColumns.insert(receipt, record.receiptState, ofRow: row, db)
         }
         return true
     }
@@ -149,7 +149,7 @@ enum KeyColumns {
     static let selectRecord = """
         SELECT k.id, k.key_id, k.public_key, a.app_id, k.environment, k.counter, k.counter_window,
             k.revoked_at, k.is_imported, k.enrolled_at, k.last_used_at, r.receipt,
-            k.context, k.deleted_at, \(ReceiptColumns.names(of: "n")), k.platform, c.serials,
+            k.context, k.deleted_at, \(SQLiteReceiptColumns.names(of: "n")), k.platform, c.serials,
             c.certificates_issued, c.listed, e.secret
         FROM keys k JOIN apps a ON a.id = k.app LEFT JOIN receipts r ON r.key = k.id
             LEFT JOIN renewals n ON n.key = k.id LEFT JOIN chains c ON c.key = k.id
@@ -188,7 +188,7 @@ enum KeyColumns {
             counters: try counters(row, 5, 6),
             receipt: receipt.map { Array($0) },
             receiptState: receipt == nil
-                ? ReceiptState() : try ReceiptColumns.state(row, from: 14),
+                ? ReceiptState() : try SQLiteReceiptColumns.state(row, from: 14),
             chain: chain(row, from: 24),
             context: try context(row, 12),
             enrolledAt: row[9],

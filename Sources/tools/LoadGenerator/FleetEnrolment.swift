@@ -12,11 +12,11 @@ import Tokens
 
 /// The enrolment of a fleet through a gateway's endpoints, at the highest rate that the gateway
 /// allows.
-package struct EnrolmentRun: Sendable {
+package struct FleetEnrolment: Sendable {
     let server: ServerPlace
     let host: String
     let endpoints: String
-    let fleet: Fleet
+    let fleet: DeviceFleet
     let connections: Int
     /// Makes the tokens of phones; `nil` where they show none.
     let mint: TokenMint?
@@ -34,7 +34,7 @@ package struct EnrolmentRun: Sendable {
     /// - Throws: when the configuration has no such app for software devices, or can't read the
     ///   phones' tokens.
     package init(
-        _ fleet: Fleet,
+        _ fleet: DeviceFleet,
         _ configuration: GatewayConfiguration,
         url: LoadURL,
         server: ServerPlace,
@@ -152,7 +152,7 @@ private enum EnrolmentNews: Sendable {
 /// sends the attestation until the gateway takes it.
 private final class EnrolmentLoop: ConnectionOwner {
     let scratch = ResponseScratch(method: "POST")
-    private let plan: EnrolmentRun
+    private let plan: FleetEnrolment
     private let loop: EventLoop
     private let tell: @Sendable (EnrolmentNews) -> Void
     private var next = 0
@@ -167,7 +167,7 @@ private final class EnrolmentLoop: ConnectionOwner {
     private var isOver = false
 
     init(
-        _ plan: EnrolmentRun,
+        _ plan: FleetEnrolment,
         on loop: EventLoop,
         tell: @escaping @Sendable (EnrolmentNews) -> Void
     ) {
@@ -193,7 +193,7 @@ private final class EnrolmentLoop: ConnectionOwner {
         let made = LoadConnection.open(
             plan.server,
             for: self,
-            timeout: EnrolmentRun.timeout,
+            timeout: FleetEnrolment.timeout,
             on: loop
         )
         guard let made else { return finish("no connection could be made") }
@@ -252,7 +252,7 @@ private final class EnrolmentLoop: ConnectionOwner {
             document,
             field: field
         )
-        connection.send([], timeout: EnrolmentRun.timeout)
+        connection.send([], timeout: FleetEnrolment.timeout)
     }
 
     func connected(_ connection: LoadConnection) {

@@ -75,7 +75,7 @@ struct PlayToken: Step {
 
     /// What Google says of a good phone, about the request with this client data.
     private func minted(for clientData: String, _ stage: Stage) throws(ToolError) -> String {
-        let verdict = StandInVerdict(
+        let verdict = SoftwarePlayVerdict(
             clientDataHash: SHA256.digest(of: Array(clientData.utf8)).array,
             at: Stage.now.seconds * 1_000,
             signer: SoftwarePhone.signer

@@ -8,7 +8,7 @@ import Verification
 /// The loaded files of a configuration: all that a reload replaces.
 ///
 /// It reads files and looks up names, so it is made on a queue where waiting is allowed.
-struct LoadedConfiguration: Sendable {
+struct PreparedReload: Sendable {
     let configuration: GatewayConfiguration
     let settings: ProxySettings
     let servers: ServerRegistry
@@ -65,7 +65,7 @@ extension GatewayConfiguration {
         if listeners.map(\.withoutTLS) != next.listeners.map(\.withoutTLS) { return "listen" }
         let areSame = zip(admin, next.admin).allSatisfy { $0.isSame(as: $1) }
         if admin.count != next.admin.count || !areSame { return "admin" }
-        if loops != next.loops { return "lanes" }
+        if loops != next.loops { return "event_loops" }
         if store != next.store { return "store" }
         if challenges != next.challenges { return "challenges" }
         if sessions != next.sessions { return "sessions" }
@@ -78,7 +78,7 @@ extension GatewayConfiguration {
     fileprivate func isTakenByUpgrade(_ key: String, _ next: GatewayConfiguration) -> Bool {
         switch key {
         case "store", "process": return false
-        case "lanes":
+        case "event_loops":
             // Each event loop has sockets. Without the loop, no connection on them would be
             // accepted.
             return GatewayServer.count(next.loops) >= GatewayServer.count(loops)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import LoadGenerator
 
-@Suite struct SignedRequestTests {
+@Suite struct SingleRequestTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
     private static let content = Array("abc".utf8)
 
@@ -13,12 +13,12 @@ import Testing
         _ rule: String,
         path: String = "/a?b=1",
         challenge: String? = "challenge",
-        _ fleet: inout Fleet,
+        _ fleet: inout DeviceFleet,
         device: Int = 0
     ) throws -> [(name: String, value: String)] {
         let configuration = try #require(RequestTemplateTests.configuration(rule))
         let url = try #require(LoadURL("http://example.com\(path)"))
-        return try SignedRequest(
+        return try SingleRequest(
             RequestSketch(method: "PUT", url: url.text),
             to: url,
             content: Self.content,
@@ -30,8 +30,8 @@ import Testing
         ).fields
     }
 
-    private func fleet(_ appID: String = "TEAM123456.com.example") -> Fleet {
-        Fleet(seed: "seed", appID: appID, count: 2, nextCounter: 7)
+    private func fleet(_ appID: String = "TEAM123456.com.example") -> DeviceFleet {
+        DeviceFleet(seed: "seed", appID: appID, count: 2, nextCounter: 7)
     }
 
     @Test func `a signed request has the fields that its rule names, and uses one counter`() throws
@@ -64,10 +64,10 @@ import Testing
             ("X-Tenant", "a"), ("host", "api.example"), ("x-tenant", "b"),
         ]
         let request = RequestSketch(method: "GET", url: "http://example.com/", headers: lines)
-        let values = SignedRequest.values(of: request, host: "example.com")
+        let values = SingleRequest.values(of: request, host: "example.com")
         expectEqual(values, ["x-tenant": "a, b", "host": "api.example"])
         let bare = RequestSketch(method: "GET", url: "http://example.com/")
-        expectEqual(SignedRequest.values(of: bare, host: "example.com"), ["host": "example.com"])
+        expectEqual(SingleRequest.values(of: bare, host: "example.com"), ["host": "example.com"])
     }
 
     @Test func `a run sends the host that a field names, or else the URL's`() throws {

@@ -9,7 +9,7 @@ import Tokens
 import Verification
 
 /// The objects that all event loops use to judge requests, whatever the configuration.
-struct Judging: Sendable {
+struct JudgingParts: Sendable {
     let keys: KeyTable
     let issuer: ChallengeIssuer
     let sessions: SessionTable

@@ -11,7 +11,7 @@ package import SoftwareAuthenticator
 /// Any process that knows the seed knows all keys, so a million of them need no file. Only a
 /// counter must be kept: a gateway remembers the highest one of each key, so the next run begins
 /// above all counters of this one.
-package struct Fleet: Sendable {
+package struct DeviceFleet: Sendable {
     /// A secret: a program that knows it can sign for all devices.
     package let seed: String
     /// The app on the devices, by the gateway's name for it: an App ID; where all devices are
@@ -101,10 +101,10 @@ package struct Fleet: Sendable {
 
 /// The devices of a fleet, with objects as iOS before 27 makes them, and as phones with RKP do.
 package struct FleetDevices: Sendable {
-    private let fleet: Fleet
+    private let fleet: DeviceFleet
     private let apple: SoftwareDevice
 
-    init(_ fleet: Fleet, at now: UnixTime) {
+    init(_ fleet: DeviceFleet, at now: UnixTime) {
         self.fleet = fleet
         apple = SoftwareDevice(
             authority: fleet.authority(at: now),

@@ -2,7 +2,7 @@ import Encodings
 import EventLoops
 
 /// Challenges that wait to be signed, newest first.
-struct ChallengePool {
+struct ChallengeStock {
     private var waiting: [(text: [UInt8], goodUntil: UInt64)] = []
     private let lifetime: UInt64
 
@@ -90,7 +90,7 @@ extension LoadLoop {
         }
         for text in texts { challenges.add(text, now: now) }
         if stale.wantsChallenge, let text = challenges.take(now: now),
-            let foreign = ChallengePool.ofAnotherStart(text)
+            let foreign = ChallengeStock.ofAnotherStart(text)
         {
             stale.take(
                 ofAnotherStart: staleProofs(foreign),

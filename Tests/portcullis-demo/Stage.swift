@@ -17,7 +17,7 @@ final class Stage {
     /// Stands in for Apple's services.
     let apple: StandInServer
     /// Makes tokens of Play Integrity, as Google does for the gateway's keys.
-    let playConsole = StandInPlayConsole()
+    let playConsole = SoftwarePlayConsole()
     /// Makes devices that the gateway's configuration trusts.
     let authority: SoftwareAuthority
     /// Another phone, whose app has the client package.

@@ -7,7 +7,7 @@ import SoftwareAuthenticator
 
 /// One request that a device of a fleet has signed in the form that the gateway's configuration
 /// asks for.
-package struct SignedRequest: Sendable {
+package struct SingleRequest: Sendable {
     /// The fields to send with the request, by the names that its rule gives them.
     package let fields: [(name: String, value: String)]
 
@@ -31,7 +31,7 @@ package struct SignedRequest: Sendable {
         content: [UInt8],
         challenge: String?,
         _ configuration: GatewayConfiguration,
-        fleet: inout Fleet,
+        fleet: inout DeviceFleet,
         device index: Int,
         showsTokens: Bool = false,
         now: UnixTime
