@@ -21,8 +21,7 @@
  *   leave       KeyTable.leaveStore: SQLiteKeyJournal.leave
  *   start       StoreLock.init: one process at a time
  *
- * A message is a bit that its reader takes: sockets keep their order, and a peer that has died may be noticed before
- * what it has sent. A late message is one that nobody has taken yet.
+ * A message is a bit that its reader takes, or takes late, or never.
  *
  *   variant            promise that it breaks
  *   MUTATE_noBarrier   twice    event loops go on while the state is written
@@ -46,17 +45,14 @@
 
 /* `idle` is a process that was not started, `handed` one that asks its successor. */
 mtype = { idle, serving, ahead, ready, parked, lent, sent, opened, waitsForGo, handed, dead };
-
 mtype phase[3];
 byte mUsed[3], spent[3], pending[3], waiting[3];
 bit mRevoked[3], enrols[3], mEnrolled[3];
-
 byte dUsed, floor;
 bit dRevoked, dEnrolled;
 /* What the new process has read ahead, and what has left the log of counters since. */
 byte aUsed, folded;
 bit aEnrolled, aRevoked;
-
 /* Messages. */
 bit isReady, isState, isTaken, isGo;
 byte sentSpent;
@@ -64,27 +60,22 @@ byte asked, asking, answered;
 bit enrolAsked, enrolAnswered;
 bit hasLeft;
 byte upgrades;
-
 byte admitted;
 bit answered201, revocationReturned, isRevoking;
-
 #define IS_ALIVE(p) (phase[p] != idle && phase[p] != dead)
 #ifdef MUTATE_noBarrier
 #define DECIDES(p) (phase[p] == serving || p == OLD && (phase[p] == parked || phase[p] == lent || phase[p] == sent))
 #else
 #define DECIDES(p) (phase[p] == serving)
 #endif
-
 inline admit(r) {
     promise(twice, !(admitted & BIT(r)));
     admitted = admitted | BIT(r)
 }
-
 /* A challenge and a session are those of the old process, which the new one has taken over. */
 #define IS_FREE(p, r) (!mRevoked[p] && (IS_AWAITED(r) || p != THIRD && !(spent[p] & BIT(r))) && \
     (IS_OF_SESSION(r) || !(mUsed[p] & BIT(r))))
 #define IS_ANY_FREE(p) (IS_FREE(p, 0) || IS_FREE(p, 1) || IS_FREE(p, 2))
-
 inline use(p, r) {
     promise(revoked, !revocationReturned);
     promise(fell, (mUsed[p] & floor) == floor);
@@ -92,7 +83,6 @@ inline use(p, r) {
     mUsed[p] = mUsed[p] | (IS_OF_SESSION(r) -> 0 : BIT(r));
     pending[p] = pending[p] | (IS_OF_SESSION(r) -> 0 : BIT(r))
 }
-
 inline reset(p) {
     phase[p] = dead; mUsed[p] = 0; spent[p] = 0; pending[p] = 0; waiting[p] = 0;
     mRevoked[p] = 0; enrols[p] = 0; mEnrolled[p] = 0
