@@ -13,7 +13,7 @@
  *   cut off     KeyTable.refresh: the table is not current, sessions are answered 503
  *   session     KeyCheck.find, KeyTable.findUnasked, ReadMoment.counts; SessionEvidence.use, Session.use
  *   start       PostgreSQLKeyJournal.load; SessionTable.init draws another secret
- *   revoke      PostgreSQLKeyArchive.revoke: Self.nextRevision; PostgreSQLKeyArchive.awaitGateways
+ *   revoke      PostgreSQLKeyArchive.revoke, PostgreSQLKeyArchive.nextRevision; PostgreSQLKeyArchive.awaitGateways
  *   replicate, fail over   PostgreSQL, with `synchronous_standby_names` or without
  *
  * Assumed: a server that was replaced answers nobody (fencing); rules with `on_error: refuse`; clocks run equally fast;
