@@ -406,7 +406,10 @@ let package = Package(
         ),
         .tests("RequestBinding"),
         .tests("Cryptography", uses: ["Encodings", "Signatures"]),
-        .tests("Signatures", uses: ["AppAttest", "Cryptography", "Encodings", "TestSupport"]),
+        .tests(
+            "Signatures",
+            uses: ["AppAttest", "COpenSSL", "Cryptography", "Encodings", "TestSupport"]
+        ),
         .tests(
             "AppAttest",
             uses: ["AppAttestServer", "Cryptography", "Encodings", "TestSupport"] + stand

@@ -88,7 +88,7 @@ extension FuzzTarget {
     static func certificate(_ bytes: [UInt8]) {
         if let certificate = try? X509Certificate(der: bytes) {
             _ = certificate.p256PublicKey
-            _ = certificate.subject(.commonName)
+            _ = certificate.subject[.commonName]
             _ = certificate.extensionBytes(OID("1.2.840.113635.100.8.2"))
             demand(
                 (try? X509Certificate(der: certificate.der))?.fingerprint

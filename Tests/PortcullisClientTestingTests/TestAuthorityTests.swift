@@ -25,7 +25,7 @@ import Testing
         expectEqual(root.notBefore.seconds, 1_790_000_000 - 86_400)
         let years: Int64 = 3_650 * 86_400
         expectEqual(root.notAfter.seconds, 1_790_000_000 + years)
-        expectEqual(root.subject(.organization), "Portcullis test authority")
+        expectEqual(root.subject[.organization], "Portcullis test authority")
         // RFC 5280 §4.1.2.5 wants another form of time from 2050 on.
         let late = try TestAuthority(madeAt: Date(timeIntervalSince1970: 2_500_000_000))
         let lateRoots = try X509Certificate.certificates(pem: late.rootPEM)

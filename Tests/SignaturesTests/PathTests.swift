@@ -30,7 +30,8 @@ import Testing
         CertificateBuilder.Extension(oid: OID(oid), isCritical: isCritical, value: value)
     }
 
-    /// What both readers say of leaf, intermediate and root, each changed before it is signed.
+    /// What OpenSSL and our reader say of leaf, intermediate and root, each changed before it is
+    /// signed. A path has their places.
     private func verdicts(
         root changeRoot: (inout CertificateBuilder) -> Void = { _ in },
         middle changeMiddle: (inout CertificateBuilder) -> Void = { _ in },
@@ -44,10 +45,11 @@ import Testing
         let anchor = root.selfSigned(by: rootKey)
         let issuer = middle.signed(for: middleKey, by: rootKey, issuer: anchor)
         let end = leaf.signed(for: leafKey, by: middleKey, issuer: issuer)
-        return Verdict.both(end.der, [issuer.der], [anchor.der])
+        let ders = [end.der, issuer.der, anchor.der]
+        return Verdict.both(ders[0], [ders[1]], [ders[2]], named: ders)
     }
 
-    private let good: Set<Verdict> = [.path([.leaf, .intermediate(0), .anchor(0)])]
+    private let good: Set<Verdict> = [.path([[0], [1], [2]])]
 
     @Test func `keys on P-256 and P-384 sign a path`() {
         expectEqual(verdicts(), good)
@@ -114,12 +116,12 @@ import Testing
         let namesake = builder("Root").selfSigned(by: ECPrivateKey(generating: .p384))
         let leaf = builder("Leaf", isAuthority: false)
             .signed(for: leafKey, by: rootKey, issuer: anchor)
-        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.path([.leaf, .anchor(0)])])
+        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.path([leaf.der, anchor.der])])
         expectEqual(Verdict.both(leaf.der, [], [namesake.der]), [.untrusted])
         let small = builder("Root").selfSigned(by: middleKey)
         expectEqual(Verdict.both(leaf.der, [], [small.der]), [.untrusted])
         // A root alone is trusted when it is the anchor.
-        expectEqual(Verdict.both(anchor.der, [], [anchor.der]), [.path([.anchor(0)])])
+        expectEqual(Verdict.both(anchor.der, [], [anchor.der]), [.path([anchor.der])])
         expectEqual(Verdict.both(namesake.der, [anchor.der], [anchor.der]), [.untrusted])
     }
 

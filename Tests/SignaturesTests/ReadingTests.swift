@@ -7,8 +7,8 @@ import Testing
 
 @testable import Signatures
 
-/// The gateway reads certificates and messages with OpenSSL, every other build with
-/// `PlainCertificate` and `PlainMessage`. Here both read all vectors, and each with damage.
+/// OpenSSL reads the same certificates and messages as `X509Certificate` and `SignedMessage`: all
+/// vectors, and each with damage.
 @Suite struct ReadingTests {
     private static let attestations = SharedVectors.attestations
     private static let messages: [Message] =
@@ -56,16 +56,14 @@ import Testing
         let oids = ["1.2.840.113635.100.8.2", "1.2.840.113635.100.8.7", "2.5.29.19", "1.2.3"]
         for der in try chain(vector) {
             let one = try #require(OpenSSLCertificate(bytes: der))
-            let other = try #require(PlainCertificate(bytes: der))
-            #expect(one.validity == other.validity)
+            let other = try X509Certificate(der: der)
+            #expect(one.validity == (other.notBefore, other.notAfter))
             expectEqual(one.p256PublicKey, other.p256PublicKey)
             for oid in oids.map({ OID($0) }) {
                 expectEqual(one.extensionBytes(oid), other.extensionBytes(oid))
             }
-            for field in [.commonName, .organization, .organizationalUnit]
-                as [X509Certificate.SubjectField]
-            {
-                expectEqual(one.subject(field), other.subject(field))
+            for field in [.commonName, .organization, .organizationalUnit] as [OID] {
+                expectEqual(one.subject(field), other.subject[field])
             }
         }
     }
@@ -76,13 +74,9 @@ import Testing
     ) throws {
         let chain = try chain(vector)
         let (leaf, middle, root) = (chain[0], chain[1], chain[2])
-        let good = Verdict.path([.leaf, .intermediate(0), .anchor(0)])
+        let good = Verdict.path([leaf, middle, root])
         expectEqual(Verdict.both(leaf, [middle], [root]), [good])
-        let strange = [AppleRoots.rootG3.der, root]
-        expectEqual(
-            Verdict.both(leaf, [middle], strange),
-            [.path([.leaf, .intermediate(0), .anchor(1)])]
-        )
+        expectEqual(Verdict.both(leaf, [middle], [AppleRoots.rootG3.der, root]), [good])
         for (start, others, anchors) in [
             (leaf, [], [root]), (leaf, [middle], []), (leaf, [middle, root], []),
             (leaf, [leaf], [root]), (leaf, [root], [root]), (leaf, [middle], [middle]),
@@ -120,8 +114,7 @@ import Testing
     @Test(arguments: messages)
     func `both readers find the same in each message`(message: Message) throws {
         let one = try #require(OpenSSLMessage.parts(bytes: message.ber))
-        let other = try #require(PlainMessage.parts(bytes: message.ber))
-        expectEqual(one, other)
+        expectEqual(one, MessageSummary(try SignedMessage(ber: message.ber.span)))
         expectEqual(Verdict.both(message: message.ber, to: message.root).count, 1)
     }
 
@@ -169,70 +162,104 @@ import Testing
 enum Verdict: Hashable {
     case malformed
     case untrusted
-    case path([CertificatePlace])
+    /// The certificates in DER.
+    case path([[UInt8]])
     case signed(content: [UInt8], by: [UInt8])
 
-    /// What both readers say of a path; one verdict when they agree.
+    /// What OpenSSL and our reader say of a path, whatever its dates; one verdict when they agree.
     static func both(_ leaf: [UInt8], _ others: [[UInt8]], _ anchors: [[UInt8]]) -> Set<Verdict> {
-        [
-            of(OpenSSLCertificate.self, leaf, others, anchors),
-            of(PlainCertificate.self, leaf, others, anchors),
-        ]
+        [openSSL(leaf, others, anchors), ours(leaf, others, anchors)]
     }
 
-    /// What both readers say of a message that a signer under the anchor has signed.
+    /// The same with the place among `ders` for each certificate of a path.
+    static func both(
+        _ leaf: [UInt8],
+        _ others: [[UInt8]],
+        _ anchors: [[UInt8]],
+        named ders: [[UInt8]]
+    ) -> Set<Verdict> {
+        Set(
+            both(leaf, others, anchors).map { verdict in
+                guard case .path(let path) = verdict else { return verdict }
+                return .path(path.map { der in [UInt8(ders.firstIndex(of: der) ?? 255)] })
+            }
+        )
+    }
+
+    /// What both say of a message that a signer under the anchor has signed.
     static func both(message: [UInt8], to anchor: [UInt8]) -> Set<Verdict> {
-        [
-            of(OpenSSLCertificate.self, OpenSSLMessage.parts(bytes: message), anchor),
-            of(PlainCertificate.self, PlainMessage.parts(bytes: message), anchor),
+        let theirs = OpenSSLMessage.parts(bytes: message)
+        let own = try? MessageSummary(SignedMessage(ber: message.span))
+        return [
+            of(theirs, anchor, openSSL) {
+                OpenSSLCertificate(bytes: $0)?.isValidSignature($1, digest: $2)
+            },
+            of(own, anchor, ours) {
+                (try? X509Certificate(der: $0))?.isValidSignature($1, digest: $2)
+            },
         ]
     }
 
-    private static func of<Reader: CertificateReading>(
-        _: Reader.Type,
-        _ parts: SignedMessage.Parts?,
-        _ anchor: [UInt8]
+    private static func of(
+        _ parts: MessageSummary?,
+        _ anchor: [UInt8],
+        _ path: ([UInt8], [[UInt8]], [[UInt8]]) -> Verdict,
+        isSigned: ([UInt8], [UInt8], SHA256Digest) -> Bool?
     ) -> Verdict {
         guard let parts else { return .malformed }
         guard let signer = parts.signer, parts.isECDSAWithSHA256 else { return .untrusted }
         let digest = SHA256.digest(of: parts.content)
         let der = parts.certificates[signer]
-        guard Reader(der: der.span)?.isValidSignature(parts.signature, digest: digest) == true
-        else { return .untrusted }
-        let path = of(Reader.self, der, parts.certificates.filter { $0 != der }, [anchor])
-        guard case .path = path else { return path }
+        guard isSigned(der, parts.signature, digest) == true else { return .untrusted }
+        let found = path(der, parts.certificates.filter { $0 != der }, [anchor])
+        guard case .path = found else { return found }
         return .signed(content: parts.content, by: der)
     }
 
-    private static func of<Reader: CertificateReading>(
-        _: Reader.Type,
+    private static func openSSL(
         _ leaf: [UInt8],
         _ others: [[UInt8]],
         _ anchors: [[UInt8]]
     ) -> Verdict {
-        let (others, anchors) = (others.map(Reader.init(bytes:)), anchors.map(Reader.init(bytes:)))
-        guard let leaf = Reader(der: leaf.span), !others.contains(where: { $0 == nil }) else {
+        let read = others.compactMap { OpenSSLCertificate(bytes: $0) }
+        guard let leaf = OpenSSLCertificate(bytes: leaf), read.count == others.count else {
             return .malformed
         }
-        do throws(X509CertificateError) {
-            return .path(
-                try leaf.path(
-                    through: others.compactMap { $0 },
-                    to: anchors.compactMap { $0 }
-                )
-            )
-        } catch {
-            return .untrusted
+        let trusted = anchors.compactMap { OpenSSLCertificate(bytes: $0) }
+        return leaf.path(through: read, to: trusted).map { .path($0) } ?? .untrusted
+    }
+
+    private static func ours(
+        _ leaf: [UInt8],
+        _ others: [[UInt8]],
+        _ anchors: [[UInt8]]
+    ) -> Verdict {
+        let read = others.compactMap { try? X509Certificate(der: $0) }
+        guard let leaf = try? X509Certificate(der: leaf), read.count == others.count else {
+            return .malformed
         }
+        let trusted = anchors.compactMap { try? X509Certificate(der: $0) }
+        return (try? leaf.path(through: read, to: trusted)).map { .path($0.map(\.der)) }
+            ?? .untrusted
     }
 }
 
-extension CertificateReading {
-    fileprivate init?(bytes der: [UInt8]) { self.init(der: der.span) }
+extension MessageSummary {
+    init(_ message: SignedMessage) {
+        self.init(
+            content: message.content,
+            signature: message.signature,
+            certificates: message.certificates.map(\.der),
+            signer: message.certificates.firstIndex { $0 === message.signer },
+            isECDSAWithSHA256: message.isECDSAWithSHA256
+        )
+    }
 }
 
-extension MessageReading {
-    fileprivate static func parts(bytes: [UInt8]) -> SignedMessage.Parts? {
-        parts(ber: bytes.span)
-    }
+extension OpenSSLCertificate {
+    convenience init?(bytes der: [UInt8]) { self.init(der: der.span) }
+}
+
+extension OpenSSLMessage {
+    static func parts(bytes: [UInt8]) -> MessageSummary? { parts(ber: bytes.span) }
 }

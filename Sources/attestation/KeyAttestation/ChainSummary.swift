@@ -25,7 +25,7 @@ package struct ChainSummary: Sendable {
     /// Reads what can be read.
     package init(chain: [[UInt8]], roots: [X509Certificate]) {
         let certificates = chain.prefix(UnverifiedKeyAttestation.certificates.upperBound)
-            .map { PlainCertificate(der: ContiguousArray($0).span) }
+            .map { try? X509Certificate(der: $0) }
         serials = certificates.map { $0.map { CertificateSerial(bytes: $0.serial) } }
         let kinds = (certificates.first ?? nil).map { Self.identifiers($0.subjectKey.algorithm) }
         leafKeyAlgorithm = kinds?.first.map { Self.words[$0] ?? $0 }
@@ -42,15 +42,10 @@ package struct ChainSummary: Sendable {
             return
         }
         // A root names itself as its issuer.
-        let issuer = CertificateName(last.issuer)
-        let isRoot = CertificateName(last.subject) == issuer
+        let isRoot = last.subject == last.issuer
         let first = isRoot ? certificates.dropLast().last.flatMap { $0 } : last
-        provisioning = first.map { Provisioning(ofLast: CertificateName($0.subject)) }
-        let root =
-            isRoot
-            ? last
-            : roots.lazy.compactMap { PlainCertificate(der: ContiguousArray($0.der).span) }
-                .first { CertificateName($0.subject) == issuer }
+        provisioning = first.map { Provisioning(ofLast: $0.subject) }
+        let root = isRoot ? last : roots.first { $0.subject == last.issuer }
         rootKeyDigest = root.map { SHA256.digest(of: $0.subjectPublicKeyInfo).array }
     }
 
@@ -102,17 +97,13 @@ public enum Provisioning: String, CaseIterable, Sendable {
     /// In no way that is known.
     case unknown
 
-    private static let serialNumber = OID("2.5.4.5")
-    private static let commonName = OID("2.5.4.3")
-    private static let organization = OID("2.5.4.10")
-
     /// What the subject of the last certificate below the root says: step 4 [Google,
     /// KeyAttestationCertPath.kt].
     init(ofLast subject: CertificateName) {
-        if subject.has(Self.serialNumber) {
+        if subject.has(.serialNumber) {
             self = .factory
-        } else if subject.has(Self.commonName, "Droid CA2"),
-            subject.has(Self.organization, "Google LLC")
+        } else if subject.has(.commonName, "Droid CA2"),
+            subject.has(.organization, "Google LLC")
         {
             self = .rkp
         } else {

@@ -12,10 +12,9 @@
 // one that was issued, whether a key is enrolled already and the atomic advance of the counter
 // belong to the caller.
 //
-// Certificates are read by `PlainCertificate` and `DERCursor`, in the gateway too: genuine chains
-// have extensions that OpenSSL can't decode (a CRL distribution point of one zero byte), and RFC
-// 5280's path rules refuse many of the older phones. So this target needs no OpenSSL.
-// Signatures are swift-crypto's.
+// Certificates are read by `X509Certificate`, which decodes no extension that it does not need:
+// genuine chains have some that OpenSSL can't decode (a CRL distribution point of one zero byte).
+// RFC 5280's path rules refuse many of the older phones, so the rules of a chain are here.
 //
 // Sources, cited where they are obeyed:
 //   [Google] android/keyattestation, Google's verifier, at 47f970d;

@@ -10,7 +10,7 @@ public struct UnverifiedKeyAttestation: Sendable {
     /// The longest certificate that is read. 0.5…1.4 KiB have been seen.
     public static let certificateBytesMax = 8 * 1024
 
-    let certificates: [PlainCertificate]
+    let certificates: [X509Certificate]
     /// What the leaf says; `nil` where it has no description, or several.
     public let description: KeyDescription?
 
@@ -20,12 +20,19 @@ public struct UnverifiedKeyAttestation: Sendable {
         guard Self.certificates.contains(chain.count) else {
             throw KeyAttestationRefusal(.malformed, "\(chain.count) certificates")
         }
-        var certificates: [PlainCertificate] = []
+        var certificates: [X509Certificate] = []
         for (place, der) in chain.enumerated() {
-            guard der.count <= Self.certificateBytesMax,
-                let certificate = PlainCertificate(der: ContiguousArray(der).span)
-            else { throw KeyAttestationRefusal(.malformed, "certificate \(place) is none") }
-            certificates.append(certificate)
+            guard der.count <= Self.certificateBytesMax else {
+                throw KeyAttestationRefusal(
+                    .malformed,
+                    "certificate \(place): \(der.count) bytes are too many"
+                )
+            }
+            do throws(X509CertificateError) {
+                certificates.append(try X509Certificate(der: der))
+            } catch {
+                throw KeyAttestationRefusal(.malformed, "certificate \(place): \(error.detail)")
+            }
         }
         // Step 8, which needs nothing but the bytes. What is read is believed no sooner than the
         // chain is.
@@ -74,8 +81,7 @@ extension UnverifiedKeyAttestation {
         at time: UnixTime
     ) throws(KeyAttestationRefusal) -> VerifiedKeyAttestation {
         // Steps 2 to 6: the chain.
-        let anchors = roots.compactMap { PlainCertificate(der: ContiguousArray($0.der).span) }
-        let chain = try AttestationChain(certificates, roots: anchors)
+        let chain = try AttestationChain(certificates, roots: roots)
         try chain.checkSignatures()
         try chain.checkPlaceOfDescription()
         try chain.checkShape()
@@ -106,7 +112,7 @@ extension UnverifiedKeyAttestation {
             provisioningInfo: chain.below[1].values(of: ProvisioningInfo.oid).first
                 .flatMap { ProvisioningInfo($0) },
             attesterID: SHA256.digest(of: chain.below[1].subjectPublicKeyInfo).array,
-            root: roots[chain.rootIndex]
+            root: chain.anchor
         )
     }
 

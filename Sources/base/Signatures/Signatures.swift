@@ -3,11 +3,10 @@ internal import Encodings
 // Checks without a secret: SHA-256, ECDSA on P-256, X.509 paths and CMS messages.
 //
 // AppAttest needs no more than this, so a server on any system links only this. swift-crypto
-// verifies assertions everywhere; it is BoringSSL on Linux and CryptoKit on Apple's systems. Two
-// tasks have two implementations each, by the protocols `CertificateReading` and `MessageReading`.
-// The gateway uses OpenSSL for certificates and messages, and for SHA-256. Every other build uses
-// swift-crypto for cryptography and `DERCursor` for the rest. The package's trait `Gateway`
-// decides. Tests on Linux hold both to the same verdicts.
+// verifies signatures everywhere; it is BoringSSL on Linux and CryptoKit on Apple's systems.
+// Certificates and messages are read by `DERCursor`, in one reader for Apple's attestations and
+// receipts and Android's chains. The gateway uses OpenSSL for SHA-256, as the package's trait
+// `Gateway` decides. Tests hold the reader to OpenSSL's verdicts.
 //
 // Nothing here reads a clock or trusts the system's certificate store: time and anchors are
 // parameters. Apple's systems of 2022 run it: `InlineArray` and `Array.span`, which they have since
@@ -45,4 +44,7 @@ public struct OID: Hashable, Sendable, CustomStringConvertible {
         // A tag and a length of one byte each: no constant has 128 bytes.
         content = Array(element.dropFirst(2))
     }
+
+    /// The identifier in DER, with tag and length.
+    package var element: [UInt8] { DEREncoder.element(.objectIdentifier, content) }
 }

@@ -167,7 +167,7 @@ extension SoftwareKey {
         let day: Int64 = 86_400
         return CertificateBuilder(
             commonName: Hex.text(KeyID(of: certified).bytes),
-            organization: authority.root.subject(.organization),
+            organization: authority.root.subject[.organization],
             organizationalUnit: "AAA Certification",
             // Apple's serial numbers are milliseconds.
             serial: UInt64(clamping: time.seconds) * 1_000,

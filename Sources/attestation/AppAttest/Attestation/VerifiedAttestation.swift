@@ -124,7 +124,7 @@ public struct LeafDetails: Hashable, Sendable {
     package static let systemOID = OID("1.2.840.113635.100.8.7")
 
     init(_ leaf: X509Certificate) {
-        commonName = leaf.subject(.commonName)
+        commonName = leaf.subject[.commonName]
         notBefore = leaf.notBefore
         notAfter = leaf.notAfter
         let system = Self.texts(leaf.extensionBytes(Self.systemOID))

@@ -2,8 +2,8 @@
 //
 // Read: definite, minimal lengths; tags of at most three digits. A broken rule is a `DERError` with
 // the offset, never a trap. `DERCursor` walks the bytes without copying, `DEREncoder` writes.
-// OpenSSL reads certificates, keys and CMS messages in Signatures. The app's half of the package
-// writes a test certificate without it.
+// Certificates and CMS messages are read with it in Signatures. The app's half of the package writes
+// test certificates with it.
 
 /// Walks the elements of one DER content, front to back (X.690 §8.1 and §10.1: definite, minimal
 /// lengths).
@@ -237,6 +237,9 @@ package struct DERTag: Hashable, Sendable {
 
     /// A context-specific tag around another element: `[number] EXPLICIT`.
     package static func explicit(_ number: UInt32) -> DERTag { DERTag(bits: 0xA0, number: number) }
+
+    /// A context-specific tag in the place of a primitive element's own: `[number] IMPLICIT`.
+    package static func implicit(_ number: UInt32) -> DERTag { DERTag(bits: 0x80, number: number) }
 }
 
 /// Where and why bytes are not DER.

@@ -1,3 +1,5 @@
+internal import Encodings
+
 /// A CMS SignedData (RFC 5652) with its content, read and not judged.
 ///
 /// BER is read as well as DER: Apple's receipts have indefinite lengths and their content in
@@ -39,11 +41,16 @@ public struct SignedMessage: Sendable {
     /// certificate.
     public let signer: X509Certificate?
     /// Whether the algorithms are ECDSA with SHA-256.
-    private let isECDSAWithSHA256: Bool
+    let isECDSAWithSHA256: Bool
 
     /// Reads one message with nothing after it. Throws `.malformed`.
     public init(ber bytes: Span<UInt8>) throws(Failure) {
-        guard bytes.count <= Self.bytesMax, let parts = Reading.parts(ber: bytes) else {
+        guard bytes.count <= Self.bytesMax else { throw Failure(.malformed) }
+        let parts: MessageParts
+        do throws(DERError) {
+            let definite = try BER.definite(bytes)
+            parts = try MessageParts(ContiguousArray(definite).span)
+        } catch {
             throw Failure(.malformed)
         }
         do throws(X509CertificateError) {
@@ -53,9 +60,8 @@ public struct SignedMessage: Sendable {
         } catch {
             throw Failure(.malformed)
         }
-        content = parts.content
-        signature = parts.signature
-        signer = parts.signer.map { [certificates] in certificates[$0] }
+        (content, signature) = (parts.content, parts.signature)
+        signer = certificates.first { parts.signer.isName(of: $0) }
         isECDSAWithSHA256 = parts.isECDSAWithSHA256
     }
 
@@ -74,35 +80,9 @@ public struct SignedMessage: Sendable {
         guard let signer else { throw Failure(.signerMissing) }
         let digest = SHA256.digest(of: content)
         guard isECDSAWithSHA256,
-            let isValid = signer.reading.isValidSignature(signature, digest: digest)
+            let isValid = signer.isValidSignature(signature, digest: digest)
         else { throw Failure(.algorithm) }
         guard isValid else { throw Failure(.signature) }
         return signer
-    }
-}
-
-/// Reads a CMS SignedData: OpenSSL in the gateway, `PlainMessage` elsewhere.
-protocol MessageReading {
-    /// The parts of one message with nothing after it. `nil` when it is not one of a single signer
-    /// with content and certificates, or exceeds a limit.
-    static func parts(ber bytes: Span<UInt8>) -> SignedMessage.Parts?
-}
-
-extension SignedMessage {
-    #if Gateway && os(Linux)
-        typealias Reading = OpenSSLMessage
-    #else
-        typealias Reading = PlainMessage
-    #endif
-
-    /// A message in its parts.
-    struct Parts: Equatable {
-        let content: [UInt8]
-        let signature: [UInt8]
-        /// The certificates in DER.
-        let certificates: [[UInt8]]
-        /// The index of the first certificate that the signer's entry names.
-        let signer: Int?
-        let isECDSAWithSHA256: Bool
     }
 }

@@ -1,7 +1,30 @@
 internal import Encodings
 
-extension PlainCertificate {
-    /// Built and judged as OpenSSL does it, with RFC 5280 §6.1 for what is judged:
+extension X509Certificate {
+    /// The most certificates that are examined while a path is built.
+    static let pathCandidatesMax = 16
+
+    /// The path from this certificate to one of the anchors, all of it valid at `time`: this
+    /// certificate first, the anchor last.
+    ///
+    /// Exactly the given anchors are trusted, and they have to be self-signed: the system's store
+    /// is not asked. No purpose and no name is asked for: App Attest's certificates carry none.
+    ///
+    /// Throws `.untrusted`, then `.notYetValid` or `.expired` for the certificate nearest to the
+    /// anchor that is.
+    package func path(
+        through intermediates: [X509Certificate],
+        to anchors: [X509Certificate],
+        at time: UnixTime
+    ) throws(X509CertificateError) -> [X509Certificate] {
+        let path = try path(through: intermediates, to: anchors)
+        for certificate in path.reversed() {
+            if let fault = certificate.fault(at: time) { throw fault }
+        }
+        return path
+    }
+
+    /// The path whatever its dates, by the rules of RFC 5280 §6.1 for what is judged:
     ///
     /// - an issuer is the first certificate whose subject is the name of the issuer and whose key
     ///   identifier and serial number are those that the certificate names, an anchor before an
@@ -10,103 +33,103 @@ extension PlainCertificate {
     ///   trusted as it is;
     /// - every certificate's extensions can be read, and its critical ones are known;
     /// - issuers are authorities, may sign certificates, and stand within their path length;
-    /// - each signature is one of the issuer's key.
+    /// - each signature is one of the issuer's key, on P-256 or P-384: Apple uses no others.
     func path(
-        through intermediates: [PlainCertificate],
-        to anchors: [PlainCertificate]
-    ) throws(X509CertificateError) -> [CertificatePlace] {
+        through intermediates: [X509Certificate],
+        to anchors: [X509Certificate]
+    ) throws(X509CertificateError) -> [X509Certificate] {
+        guard intermediates.count <= Self.pathCandidatesMax, anchors.count <= Self.pathCandidatesMax
+        else { throw X509CertificateError(.untrusted, "too many certificates") }
         let path = try candidates(through: intermediates, to: anchors)
-        var intermediatesBelow = 0
-        for (index, step) in path.enumerated() {
-            let use = try step.certificate.use
-            if index > 0 {
-                guard use.isAuthority, use.maySignCertificates else {
-                    throw X509CertificateError(.untrusted, "an issuer is no authority")
-                }
-                if let limit = use.pathLength, intermediatesBelow > limit {
-                    throw X509CertificateError(.untrusted, "the path is longer than it may be")
-                }
-                if !step.certificate.isSelfIssued { intermediatesBelow += 1 }
+        try Self.checkUses(path)
+        for (place, (certificate, issuer)) in zip(path, path.dropFirst()).enumerated() {
+            // RFC 5280 §4.1.1.2: the algorithm outside is the one that is signed.
+            guard certificate.algorithms.inner == certificate.algorithms.outer,
+                certificate.isSigned(byKeyOf: issuer)
+            else {
+                throw X509CertificateError(
+                    .untrusted,
+                    "certificate \(place) is not signed by its issuer"
+                )
             }
         }
-        for (step, issuer) in zip(path, path.dropFirst()) {
-            guard let key = issuer.certificate.key, step.certificate.isSigned(by: key) else {
-                throw X509CertificateError(.untrusted, "a certificate's signature is not valid")
-            }
-        }
-        return path.map(\.place)
-    }
-
-    /// A certificate of a path.
-    private struct Step {
-        let certificate: PlainCertificate
-        let place: CertificatePlace
-
-        /// What an anchor needs comes from the anchors.
-        var isAnchor: Bool {
-            if case .anchor = place { true } else { false }
-        }
+        return path
     }
 
     /// The certificates from this one to an anchor by their names alone. Each step takes another
     /// certificate, so there is an end.
     private func candidates(
-        through intermediates: [PlainCertificate],
-        to anchors: [PlainCertificate]
-    ) throws(X509CertificateError) -> [Step] {
-        var path = [Step(certificate: self, place: .leaf)]
-        while let last = path.last {
-            let subject = last.certificate
-            if try subject.isIssued(by: subject) {
-                guard let anchor = anchors.firstIndex(where: { $0.der == subject.der }) else {
-                    throw X509CertificateError(.untrusted, "the root is no anchor")
-                }
-                path[path.count - 1] = Step(certificate: subject, place: .anchor(anchor))
-                return path
-            }
-            var others = anchors.indices.map { Step(certificate: anchors[$0], place: .anchor($0)) }
+        through intermediates: [X509Certificate],
+        to anchors: [X509Certificate]
+    ) throws(X509CertificateError) -> [X509Certificate] {
+        var path = [self]
+        var last = (certificate: self, isAnchor: false)
+        while try !last.certificate.isIssued(by: last.certificate) {
+            var others = anchors.map { (certificate: $0, isAnchor: true) }
             if !last.isAnchor {
-                others += intermediates.indices.map {
-                    Step(certificate: intermediates[$0], place: .intermediate($0))
-                }
+                others += intermediates.map { (certificate: $0, isAnchor: false) }
             }
-            others.removeAll { other in
-                path.contains { $0.certificate.der == other.certificate.der }
+            others.removeAll { other in path.contains { $0.der == other.certificate.der } }
+            guard let next = try last.certificate.issuer(among: others) else {
+                throw X509CertificateError(
+                    .untrusted,
+                    "the issuer of certificate \(path.count - 1) is missing"
+                )
             }
-            guard let next = try subject.issuer(among: others) else {
-                throw X509CertificateError(.untrusted, "an issuer is missing")
-            }
-            path.append(next)
+            path.append(next.certificate)
+            last = next
         }
+        guard let anchor = anchors.first(where: { $0.der == last.certificate.der }) else {
+            throw X509CertificateError(.untrusted, "the root is no anchor")
+        }
+        path[path.count - 1] = anchor
         return path
     }
 
-    private var isSelfIssued: Bool { issuer == subject }
-
     /// The first of these that is this certificate's issuer.
-    private func issuer(among steps: [Step]) throws(X509CertificateError) -> Step? {
-        for step in steps where try isIssued(by: step.certificate) { return step }
+    private func issuer(
+        among others: [(certificate: X509Certificate, isAnchor: Bool)]
+    ) throws(X509CertificateError) -> (certificate: X509Certificate, isAnchor: Bool)? {
+        for other in others where try isIssued(by: other.certificate) { return other }
         return nil
     }
 
     /// Whether a certificate is the issuer by all that this certificate names of its issuer.
-    private func isIssued(by issuer: PlainCertificate) throws(X509CertificateError) -> Bool {
+    private func isIssued(by issuer: X509Certificate) throws(X509CertificateError) -> Bool {
         guard self.issuer == issuer.subject else { return false }
-        let (named, own) = (try authority, try issuer.ownIdentifier)
+        let (named, own) = (try authority, try issuer.keyIdentifier)
         if let key = named.key, let own, key != own { return false }
         if let serial = named.serial, serial != issuer.serial { return false }
         if let name = named.issuer, name != issuer.issuer { return false }
         return true
     }
+
+    private static func checkUses(_ path: [X509Certificate]) throws(X509CertificateError) {
+        var intermediatesBelow = 0
+        for (place, certificate) in path.enumerated() {
+            let use = try certificate.use
+            guard place > 0 else { continue }
+            guard use.isAuthority, use.maySignCertificates else {
+                throw X509CertificateError(.untrusted, "certificate \(place) is no authority's")
+            }
+            if let limit = use.pathLength, intermediatesBelow > limit {
+                throw X509CertificateError(
+                    .untrusted,
+                    "the path below certificate \(place) is longer than it may be"
+                )
+            }
+            if certificate.issuer != certificate.subject { intermediatesBelow += 1 }
+        }
+    }
 }
 
 // What the extensions say about a certificate's place in a path.
-extension PlainCertificate {
-    private static let subjectKeyIdentifier = OID("2.5.29.14").content
-    private static let keyUsage = OID("2.5.29.15").content
-    private static let basicConstraints = OID("2.5.29.19").content
-    private static let nameConstraints = OID("2.5.29.30").content
-    private static let authorityKeyIdentifier = OID("2.5.29.35").content
+extension X509Certificate {
+    private static let subjectKeyIdentifier = OID("2.5.29.14")
+    private static let keyUsage = OID("2.5.29.15")
+    private static let basicConstraints = OID("2.5.29.19")
+    private static let nameConstraints = OID("2.5.29.30")
+    private static let authorityKeyIdentifier = OID("2.5.29.35")
 
     /// The allowed uses of a certificate.
     private struct Use {
@@ -121,20 +144,19 @@ extension PlainCertificate {
     /// this code does not judge.
     private var use: Use {
         get throws(X509CertificateError) {
-            for entry in extensions where entry.isCritical {
-                guard [Self.basicConstraints, Self.keyUsage].contains(entry.oid) else {
-                    throw X509CertificateError(.untrusted, "a critical extension is not known")
-                }
+            let known = [Self.basicConstraints.content, Self.keyUsage.content]
+            guard extensions.allSatisfy({ !$0.isCritical || known.contains($0.oid) }) else {
+                throw X509CertificateError(.untrusted, "a critical extension is not known")
             }
-            guard try value(Self.nameConstraints) == nil else {
+            guard values(of: Self.nameConstraints).isEmpty else {
                 throw X509CertificateError(.untrusted, "limits of names are not known")
             }
             var use = Use()
-            if let bytes = try value(Self.basicConstraints) {
-                (use.isAuthority, use.pathLength) = try read(bytes, Self.constraints)
+            if let found = try value(of: Self.basicConstraints, Self.constraints) {
+                (use.isAuthority, use.pathLength) = found
             }
-            if let bytes = try value(Self.keyUsage) {
-                use.maySignCertificates = try read(bytes, Self.signsCertificates)
+            if let found = try value(of: Self.keyUsage, Self.signsCertificates) {
+                use.maySignCertificates = found
             }
             return use
         }
@@ -175,10 +197,9 @@ extension PlainCertificate {
     }
 
     /// RFC 5280 §4.2.1.2: the certificate's own key identifier.
-    var ownIdentifier: [UInt8]? {
+    var keyIdentifier: [UInt8]? {
         get throws(X509CertificateError) {
-            guard let bytes = try value(Self.subjectKeyIdentifier) else { return nil }
-            return try read(bytes) { cursor, der throws(DERError) in
+            try value(of: Self.subjectKeyIdentifier) { cursor, der throws(DERError) in
                 der.copy(try cursor.next(.octetString, in: der))
             }
         }
@@ -187,29 +208,29 @@ extension PlainCertificate {
     /// What a certificate says about its issuer besides the name.
     private struct Authority {
         var key: [UInt8]?
-        var issuer: [UInt8]?
+        var issuer: CertificateName?
         var serial: [UInt8]?
     }
 
     /// RFC 5280 §4.2.1.1: `SEQUENCE { [0] key, [1] names, [2] serial }`, all optional.
     private var authority: Authority {
         get throws(X509CertificateError) {
-            guard let bytes = try value(Self.authorityKeyIdentifier) else { return Authority() }
-            return try read(bytes) { cursor, der throws(DERError) in
+            let found = try value(of: Self.authorityKeyIdentifier) { cursor, der throws(DERError) in
                 var authority = Authority()
                 var sequence = DERCursor(try cursor.next(.sequence, in: der))
                 while !sequence.isAtEnd {
                     let element = try sequence.next(in: der)
                     switch element.tag {
-                    case DERTag(bits: 0x80, number: 0): authority.key = der.copy(element.content)
+                    case .implicit(0): authority.key = der.copy(element.content)
                     case .explicit(1):
                         authority.issuer = try Self.directoryName(element.content, der)
-                    case DERTag(bits: 0x80, number: 2): authority.serial = der.copy(element.content)
+                    case .implicit(2): authority.serial = der.copy(element.content)
                     default: throw DERError(.unexpectedTag, at: element.content.lowerBound)
                     }
                 }
                 return authority
             }
+            return found ?? Authority()
         }
     }
 
@@ -217,40 +238,39 @@ extension PlainCertificate {
     private static func directoryName(
         _ names: Range<Int>,
         _ der: Span<UInt8>
-    ) throws(DERError) -> [UInt8]? {
+    ) throws(DERError) -> CertificateName? {
         var cursor = DERCursor(names)
         while !cursor.isAtEnd {
             let element = try cursor.next(in: der)
             guard element.tag == .explicit(4) else { continue }
             var inner = DERCursor(element.content)
-            let name = try name(&inner, in: der)
+            let name = try CertificateName(&inner, in: der)
             try inner.finish()
             return name
         }
         return nil
     }
 
-    /// The value of an extension; `nil` when the certificate does not have it.
-    private func value(_ oid: [UInt8]) throws(X509CertificateError) -> [UInt8]? {
-        let found = extensions.filter { $0.oid == oid }
-        guard found.count <= 1 else {
-            throw X509CertificateError(.untrusted, "an extension is there twice")
+    /// The whole value of an extension; `nil` when the certificate does not have it.
+    private func value<Value>(
+        of oid: OID,
+        _ read: (inout DERCursor, Span<UInt8>) throws(DERError) -> Value
+    ) throws(X509CertificateError) -> Value? {
+        let values = values(of: oid)
+        guard let bytes = values.first else { return nil }
+        guard values.count == 1 else {
+            throw X509CertificateError(.untrusted, "extension \(oid) is there twice")
         }
-        return found.first?.value
-    }
-
-    /// Reads the whole value of an extension.
-    private func read<Value>(
-        _ bytes: [UInt8],
-        _ body: (inout DERCursor, Span<UInt8>) throws(DERError) -> Value
-    ) throws(X509CertificateError) -> Value {
         do throws(DERError) {
             var cursor = DERCursor(0..<bytes.count)
-            let value = try body(&cursor, ContiguousArray(bytes).span)
+            let value = try read(&cursor, ContiguousArray(bytes).span)
             try cursor.finish()
             return value
         } catch {
-            throw X509CertificateError(.untrusted, "an extension can't be read")
+            throw X509CertificateError(
+                .untrusted,
+                "extension \(oid) can't be read: \(error.reason.rawValue) at \(error.offset)"
+            )
         }
     }
 }

@@ -1,55 +1,24 @@
-internal import Crypto
-package import Encodings
+internal import Encodings
 
-/// A certificate as it is read where OpenSSL is not, and in KeyAttestation everywhere: the DER by
-/// `DERCursor`, signatures by swift-crypto.
+/// A certificate's DER in its parts.
 ///
 ///     Certificate = SEQUENCE { tbs, algorithm, BIT STRING signature }
 ///     tbs = SEQUENCE { [0] version, serial, algorithm, issuer, validity, subject, key,
 ///                      [1] and [2] unique ids, [3] extensions }
 ///
-/// RFC 5280 §4.1. What is known is what Apple's authorities use: ECDSA with SHA-256 or SHA-384 by
-/// keys on P-256 and P-384, and names that are equal byte by byte. OpenSSL knows more; a
-/// certificate that needs it is refused here.
-package struct PlainCertificate: CertificateReading {
-    package struct Extension {
-        package let oid: [UInt8]
-        package let isCritical: Bool
-        package let value: [UInt8]
-    }
+/// RFC 5280 §4.1.
+struct CertificateParts {
+    let validity: (notBefore: UnixTime, notAfter: UnixTime)
+    let serial: [UInt8]
+    let issuer: CertificateName
+    let subject: CertificateName
+    let subjectKey: (algorithm: [UInt8], bits: [UInt8])
+    let extensions: [X509Certificate.Extension]
+    let signed: [UInt8]
+    let algorithms: (inner: [UInt8], outer: [UInt8])
+    let signature: [UInt8]
 
-    /// A key of an issuer. Signatures by other keys are not accepted.
-    enum Key {
-        case p256(Crypto.P256.Signing.PublicKey)
-        case p384(Crypto.P384.Signing.PublicKey)
-    }
-
-    package let der: [UInt8]
-    package let validity: (notBefore: UnixTime, notAfter: UnixTime)
-    /// What the issuer has signed: a part of the DER.
-    package let signed: [UInt8]
-    /// The algorithm, once inside of what is signed and once outside: each the content of its
-    /// SEQUENCE.
-    package let algorithms: (inner: [UInt8], outer: [UInt8])
-    /// The issuer's signature, DER.
-    package let signature: [UInt8]
-    package let serial: [UInt8]
-    /// Both names with their tags.
-    package let issuer: [UInt8]
-    package let subject: [UInt8]
-    /// The content of AlgorithmIdentifier, and the bytes of the BIT STRING.
-    package let subjectKey: (algorithm: [UInt8], point: [UInt8])
-    package let extensions: [Extension]
-
-    package init?(der: Span<UInt8>) {
-        do throws(DERError) {
-            try self.init(reading: der)
-        } catch {
-            return nil
-        }
-    }
-
-    private init(reading der: Span<UInt8>) throws(DERError) {
+    init(_ der: Span<UInt8>) throws(DERError) {
         var outer = DERCursor(0..<der.count)
         var certificate = DERCursor(try outer.next(.sequence, in: der))
         try outer.finish()
@@ -57,128 +26,22 @@ package struct PlainCertificate: CertificateReading {
         var body = DERCursor(try certificate.next(.sequence, in: der))
         signed = der.copy(start..<certificate.offset)
         let outerAlgorithm = der.copy(try certificate.next(.sequence, in: der))
-        signature = try Self.wholeBytes(&certificate, in: der)
+        signature = try certificate.wholeBytes(in: der)
         try certificate.finish()
 
         let isVersion3 = try Self.isVersion3(&body, in: der)
-        serial = try Self.integer(&body, in: der)
+        serial = try body.longInteger(in: der)
         algorithms = (der.copy(try body.next(.sequence, in: der)), outerAlgorithm)
-        issuer = try Self.name(&body, in: der)
+        issuer = try CertificateName(&body, in: der)
         validity = try Self.validity(&body, in: der)
-        subject = try Self.name(&body, in: der)
+        subject = try CertificateName(&body, in: der)
         var key = DERCursor(try body.next(.sequence, in: der))
         let keyAlgorithm = der.copy(try key.next(.sequence, in: der))
-        subjectKey = (keyAlgorithm, try Self.wholeBytes(&key, in: der))
+        subjectKey = (keyAlgorithm, try key.wholeBytes(in: der))
         try key.finish()
         extensions = try Self.extensions(&body, in: der, isVersion3: isVersion3)
-        self.der = der.copy(0..<der.count)
     }
 
-    package var p256PublicKey: P256PublicKey? {
-        guard subjectKey.algorithm == Self.p256Algorithm else { return nil }
-        return P256PublicKey(x963: subjectKey.point)
-    }
-
-    func extensionBytes(_ oid: OID) -> [UInt8]? {
-        let found = extensions.filter { $0.oid == oid.content }
-        return found.count == 1 ? found[0].value : nil
-    }
-
-    func subject(_ field: X509Certificate.SubjectField) -> String? {
-        let oid =
-            switch field {
-            case .commonName: OID("2.5.4.3")
-            case .organization: OID("2.5.4.10")
-            case .organizationalUnit: OID("2.5.4.11")
-            }
-        let whole = ContiguousArray(subject)
-        let bytes = whole.span
-        do throws(DERError) {
-            var text: String?
-            try Self.walk(bytes) { type, tag, value in
-                guard text == nil, bytes.copy(type) == oid.content else { return }
-                let characters = bytes.copy(value)
-                text =
-                    tag == .utf8String
-                    ? String(decoding: characters, as: UTF8.self)
-                    // The other strings of names are ASCII, or Latin-1 as old certificates have it.
-                    : String(String.UnicodeScalarView(characters.map { Unicode.Scalar($0) }))
-            }
-            return text
-        } catch {
-            return nil
-        }
-    }
-
-    func isValidSignature(_ signature: [UInt8], digest: SHA256Digest) -> Bool? {
-        key.map { $0.isValid(signature, for: HashedMessage(digest: digest)) }
-    }
-
-    /// The subject's key; `nil` when it is not on P-256 or P-384.
-    var key: Key? {
-        switch subjectKey.algorithm {
-        case Self.p256Algorithm:
-            (try? Crypto.P256.Signing.PublicKey(x963Representation: subjectKey.point))
-                .map { .p256($0) }
-        case Self.p384Algorithm:
-            (try? Crypto.P384.Signing.PublicKey(x963Representation: subjectKey.point))
-                .map { .p384($0) }
-        default: nil
-        }
-    }
-
-    // RFC 5480 §2.1.1: id-ecPublicKey and the curve.
-    private static let p256Algorithm = algorithm("1.2.840.10045.2.1", "1.2.840.10045.3.1.7")
-    private static let p384Algorithm = algorithm("1.2.840.10045.2.1", "1.3.132.0.34")
-    // RFC 5758 §3.2: no parameters.
-    private static let ecdsaWithSHA256 = algorithm("1.2.840.10045.4.3.2")
-    private static let ecdsaWithSHA384 = algorithm("1.2.840.10045.4.3.3")
-
-    private static func algorithm(_ identifiers: String...) -> [UInt8] {
-        identifiers.flatMap { DEREncoder.element(.objectIdentifier, OID($0).content) }
-    }
-
-    /// Whether an issuer's key made this certificate's signature. RFC 5280 §4.1.1.2: the outer
-    /// algorithm equals the signed one.
-    func isSigned(by issuer: Key) -> Bool {
-        guard algorithms.inner == algorithms.outer else { return false }
-        switch algorithms.inner {
-        case Self.ecdsaWithSHA256:
-            return issuer.isValid(signature, for: Crypto.SHA256.hash(data: signed))
-        case Self.ecdsaWithSHA384:
-            return issuer.isValid(signature, for: Crypto.SHA384.hash(data: signed))
-        default: return false
-        }
-    }
-}
-
-extension PlainCertificate.Key {
-    /// Whether a signature in DER is one of this key. ECDSA takes as many bits of a digest as the
-    /// curve has (FIPS 186-4 §6.4).
-    func isValid(_ signature: [UInt8], for digest: some Digest) -> Bool {
-        let whole = ContiguousArray(signature)
-        let bytes = whole.span
-        let count =
-            switch self {
-            case .p256: 32
-            case .p384: 48
-            }
-        guard let parts = ECDSASignature(bytes, integerBytesMax: count) else { return false }
-        return parts.withPair(of: bytes, integerBytes: count) { pair in
-            switch self {
-            case .p256(let key):
-                (try? Crypto.P256.Signing.ECDSASignature(rawRepresentation: pair))
-                    .map { key.isValidSignature($0, for: digest) } ?? false
-            case .p384(let key):
-                (try? Crypto.P384.Signing.ECDSASignature(rawRepresentation: pair))
-                    .map { key.isValidSignature($0, for: digest) } ?? false
-            }
-        }
-    }
-}
-
-// The parts of the DER.
-extension PlainCertificate {
     /// `[0] EXPLICIT INTEGER`, which version 1 leaves out; 2 is version 3.
     private static func isVersion3(
         _ cursor: inout DERCursor,
@@ -195,31 +58,6 @@ extension PlainCertificate {
         try inner.finish()
         guard version <= 2 else { throw DERError(.badInteger, at: element.content.lowerBound) }
         return version == 2
-    }
-
-    /// An INTEGER of any length, minimal (X.690 §8.3.2).
-    static func integer(
-        _ cursor: inout DERCursor,
-        in der: Span<UInt8>
-    ) throws(DERError) -> [UInt8] {
-        let bytes = der.copy(try cursor.next(.integer, in: der))
-        let isPadded =
-            bytes.count > 1
-            && (bytes[0] == 0 && bytes[1] < 0x80 || bytes[0] == 0xFF && bytes[1] >= 0x80)
-        guard !bytes.isEmpty, !isPadded else { throw DERError(.badInteger, at: cursor.offset) }
-        return bytes
-    }
-
-    /// A BIT STRING of whole bytes.
-    private static func wholeBytes(
-        _ cursor: inout DERCursor,
-        in der: Span<UInt8>
-    ) throws(DERError) -> [UInt8] {
-        let content = try cursor.next(.bitString, in: der)
-        guard let first = content.first, der[first] == 0 else {
-            throw DERError(.unexpectedTag, at: content.lowerBound)
-        }
-        return der.copy(content.dropFirst())
     }
 
     private static func validity(
@@ -247,52 +85,18 @@ extension PlainCertificate {
         return time
     }
 
-    /// A name with its tag, which has the form of one.
-    static func name(_ cursor: inout DERCursor, in der: Span<UInt8>) throws(DERError) -> [UInt8] {
-        let start = cursor.offset
-        _ = try cursor.next(.sequence, in: der)
-        let bytes = der.copy(start..<cursor.offset)
-        try walk(ContiguousArray(bytes).span) { _, _, _ in }
-        return bytes
-    }
-
-    /// Shows the attributes of a name: type, and the value's tag and bytes.
-    ///
-    ///     Name = SEQUENCE OF SET OF SEQUENCE { OBJECT IDENTIFIER type, value }
-    package static func walk(
-        _ name: Span<UInt8>,
-        _ visit: (_ type: Range<Int>, _ tag: DERTag, _ value: Range<Int>) -> Void
-    ) throws(DERError) {
-        var outer = DERCursor(0..<name.count)
-        var sets = DERCursor(try outer.next(.sequence, in: name))
-        while !sets.isAtEnd {
-            var attributes = DERCursor(try sets.next(.set, in: name))
-            while !attributes.isAtEnd {
-                var attribute = DERCursor(try attributes.next(.sequence, in: name))
-                let type = try attribute.next(.objectIdentifier, in: name)
-                let value = try attribute.next(in: name)
-                try attribute.finish()
-                let isText =
-                    value.tag != .utf8String
-                    || String(utf8: name.copy(value.content)) != nil
-                guard isText else { throw DERError(.unexpectedTag, at: value.content.lowerBound) }
-                visit(type, value.tag, value.content)
-            }
-        }
-    }
-
     /// `[3] EXPLICIT SEQUENCE OF SEQUENCE { id, BOOLEAN critical, OCTET STRING value }`, and before
     /// it the unique ids, which say nothing.
     private static func extensions(
         _ cursor: inout DERCursor,
         in der: Span<UInt8>,
         isVersion3: Bool
-    ) throws(DERError) -> [Extension] {
-        var extensions: [Extension] = []
+    ) throws(DERError) -> [X509Certificate.Extension] {
+        var extensions: [X509Certificate.Extension] = []
         for number in 1...3 where !cursor.isAtEnd {
             let start = cursor
             let element = try cursor.next(in: der)
-            if number < 3, element.tag == DERTag(bits: 0x80, number: UInt32(number)) { continue }
+            if number < 3, element.tag == .implicit(UInt32(number)) { continue }
             guard element.tag == .explicit(3), isVersion3 else {
                 cursor = start
                 continue
@@ -313,7 +117,7 @@ extension PlainCertificate {
     private static func entry(
         _ cursor: inout DERCursor,
         in der: Span<UInt8>
-    ) throws(DERError) -> Extension {
+    ) throws(DERError) -> X509Certificate.Extension {
         let oid = der.copy(try cursor.next(.objectIdentifier, in: der))
         var element = try cursor.next(in: der)
         var isCritical = false
@@ -327,6 +131,110 @@ extension PlainCertificate {
         guard element.tag == .octetString else {
             throw DERError(.unexpectedTag, at: element.content.lowerBound)
         }
-        return Extension(oid: oid, isCritical: isCritical, value: der.copy(element.content))
+        let value = der.copy(element.content)
+        return X509Certificate.Extension(oid: oid, isCritical: isCritical, value: value)
+    }
+}
+
+/// The attributes of a name in their order.
+///
+///     Name = SEQUENCE OF SET OF SEQUENCE { OBJECT IDENTIFIER type, value }
+///
+/// Names are equal when types and texts are, whatever kind of string holds a text: the same root is
+/// named by a PrintableString in one certificate and by a UTF8String in another. Java's verifier
+/// and OpenSSL compare in this way too. OpenSSL also passes over case and white space.
+package struct CertificateName: Equatable, Sendable {
+    /// A type with its text.
+    package struct Attribute: Equatable, Sendable {
+        /// The arcs of its object identifier, as ``OID/content`` has them.
+        package let type: [UInt8]
+        /// The bytes of the string.
+        package let text: [UInt8]
+        private let isUTF8: Bool
+
+        fileprivate init(type: [UInt8], text: [UInt8], isUTF8: Bool) {
+            (self.type, self.text, self.isUTF8) = (type, text, isUTF8)
+        }
+
+        /// The text. Strings of names that are not UTF-8 are ASCII, or Latin-1 as old certificates
+        /// have it.
+        var string: String {
+            isUTF8
+                ? String(decoding: text, as: UTF8.self)
+                : String(String.UnicodeScalarView(text.map { Unicode.Scalar($0) }))
+        }
+
+        package static func == (left: Self, right: Self) -> Bool {
+            left.type == right.type && left.text == right.text
+        }
+    }
+
+    package let attributes: [Attribute]
+
+    /// Reads a name, the next element.
+    init(_ cursor: inout DERCursor, in der: Span<UInt8>) throws(DERError) {
+        var attributes: [Attribute] = []
+        var sets = DERCursor(try cursor.next(.sequence, in: der))
+        while !sets.isAtEnd {
+            var set = DERCursor(try sets.next(.set, in: der))
+            while !set.isAtEnd {
+                var attribute = DERCursor(try set.next(.sequence, in: der))
+                let type = der.copy(try attribute.next(.objectIdentifier, in: der))
+                let value = try attribute.next(in: der)
+                try attribute.finish()
+                let (text, isUTF8) = (der.copy(value.content), value.tag == .utf8String)
+                guard !isUTF8 || String(utf8: text) != nil else {
+                    throw DERError(.unexpectedTag, at: value.content.lowerBound)
+                }
+                attributes.append(Attribute(type: type, text: text, isUTF8: isUTF8))
+            }
+        }
+        self.attributes = attributes
+    }
+
+    /// The first text of this type; `nil` when there is none.
+    package subscript(type: OID) -> String? {
+        attributes.first { $0.type == type.content }?.string
+    }
+
+    /// Whether there is an attribute of this type, with this text where one is given.
+    package func has(_ type: OID, _ text: String? = nil) -> Bool {
+        attributes.contains { attribute in
+            attribute.type == type.content
+                && (text.map { attribute.text == Array($0.utf8) } ?? true)
+        }
+    }
+}
+
+// Types of a name's attributes.
+extension OID {
+    /// CN: a common name.
+    package static let commonName = OID("2.5.4.3")
+    /// A serial number, which is text.
+    package static let serialNumber = OID("2.5.4.5")
+    /// O: an organization.
+    package static let organization = OID("2.5.4.10")
+    /// OU: an organizational unit.
+    package static let organizationalUnit = OID("2.5.4.11")
+}
+
+extension DERCursor {
+    /// Reads the next element, an INTEGER of any length, minimal (X.690 §8.3.2).
+    mutating func longInteger(in der: Span<UInt8>) throws(DERError) -> [UInt8] {
+        let bytes = der.copy(try next(.integer, in: der))
+        let isPadded =
+            bytes.count > 1
+            && (bytes[0] == 0 && bytes[1] < 0x80 || bytes[0] == 0xFF && bytes[1] >= 0x80)
+        guard !bytes.isEmpty, !isPadded else { throw DERError(.badInteger, at: offset) }
+        return bytes
+    }
+
+    /// Reads the next element, a BIT STRING of whole bytes.
+    mutating func wholeBytes(in der: Span<UInt8>) throws(DERError) -> [UInt8] {
+        let content = try next(.bitString, in: der)
+        guard let first = content.first, der[first] == 0 else {
+            throw DERError(.unexpectedTag, at: content.lowerBound)
+        }
+        return der.copy(content.dropFirst())
     }
 }

@@ -112,8 +112,8 @@ enum Facts {
 
     static func certificate(_ certificate: X509Certificate) -> JSONValue {
         .object([
-            .init("common_name", .text(certificate.subject(.commonName))),
-            .init("organization", .text(certificate.subject(.organization))),
+            .init("common_name", .text(certificate.subject[.commonName])),
+            .init("organization", .text(certificate.subject[.organization])),
             .init("not_before", .string(certificate.notBefore.iso8601)),
             .init("not_after", .string(certificate.notAfter.iso8601)),
             .init("sha256", .string(hex(certificate.fingerprint.array))),
