@@ -201,8 +201,8 @@ enum OpenSSLMessage {
         guard OBJ_obj2nid(CMS_get0_type(message)) == NID_pkcs7_signed,
             OBJ_obj2nid(CMS_get0_eContentType(message)) == NID_pkcs7_data,
             let content = CMS_get0_content(message)?.pointee,
-            let signers = CMS_get0_SignerInfos(message), copenssl_signer_count(signers) == 1,
-            let info = copenssl_signer_get(signers, 0),
+            let signers = CMS_get0_SignerInfos(message), OPENSSL_sk_num(signers) == 1,
+            let info = OPENSSL_sk_value(signers, 0).map({ OpaquePointer($0) }),
             let signature = CMS_SignerInfo_get0_signature(info),
             let (certificates, signer) = certificates(of: message, signedBy: info)
         else { return nil }
@@ -224,7 +224,13 @@ enum OpenSSLMessage {
         signedBy info: OpaquePointer
     ) -> ([[UInt8]], signer: Int?)? {
         guard let stack = CMS_get1_certs(message) else { return nil }
-        defer { copenssl_x509_stack_pop_free(stack) }
+        defer {
+            // CMS_get1_certs took a reference of each certificate.
+            for index in 0..<copenssl_x509_stack_count(stack) {
+                X509_free(copenssl_x509_stack_get(stack, index))
+            }
+            copenssl_x509_stack_free(stack)
+        }
         let count = copenssl_x509_stack_count(stack)
         guard count <= SignedMessage.certificatesMax else { return nil }
         var certificates: [[UInt8]] = []

@@ -38,8 +38,8 @@ public struct CertificateBuilder: Sendable {
     /// Extensions besides basicConstraints and keyUsage, in order.
     public var extensions: [Extension]
 
-    /// More attributes of the subject, by OpenSSL's names, before the others.
-    package var attributes: [(name: String, value: String)] = []
+    /// More attributes of the subject, before the others.
+    package var attributes: [(type: OID, value: String)] = []
     /// The value of basicConstraints; it replaces the one that follows from ``isAuthority``.
     package var basicConstraints: [UInt8]?
     /// The value of keyUsage; it replaces the one that follows from ``isAuthority``.
@@ -96,140 +96,60 @@ public struct CertificateBuilder: Sendable {
         by signer: ECPrivateKey,
         issuer: X509Certificate?
     ) -> X509Certificate {
-        guard let pointer = X509_new() else { Self.fail("X509_new") }
-        defer { X509_free(pointer) }
-        Self.require(X509_set_version(pointer, 2), "version")
-        Self.require(ASN1_INTEGER_set_uint64(X509_get_serialNumber(pointer), serial), "serial")
-        setTime(X509_getm_notBefore(pointer), notBefore)
-        setTime(X509_getm_notAfter(pointer), notAfter)
-        let subject = X509_get_subject_name(pointer)
-        for attribute in attributes { add(attribute.name, attribute.value, to: subject) }
-        if let commonName { add("CN", commonName, to: subject) }
-        if let organizationalUnit { add("OU", organizationalUnit, to: subject) }
-        if let organization { add("O", organization, to: subject) }
-        if let issuer {
-            let issuer = OpenSSLX509(issuer)
-            Self.require(
-                X509_set_issuer_name(pointer, X509_get_subject_name(issuer.pointer)),
-                "issuer"
-            )
-        } else {
-            Self.require(X509_set_issuer_name(pointer, subject), "issuer")
-        }
-        setKey(of: pointer, point: point, curve: curve)
-
-        // RFC 5280 §4.2.1.9 and §4.2.1.3. keyUsage: keyCertSign and cRLSign, or digitalSignature.
-        let constraints = DEREncoder.sequence(
-            isAuthority ? [DEREncoder.element(.boolean, [0xFF])] : []
+        let subject = CertificateContent.name(
+            attributes.map { ($0.type.element, $0.value) }
+                + [
+                    (OID.commonName, commonName), (.organizationalUnit, organizationalUnit),
+                    (.organization, organization),
+                ].compactMap { type, text in text.map { (type.element, $0) } }
         )
-        let usage: [UInt8] = isAuthority ? [0x03, 0x02, 0x01, 0x06] : [0x03, 0x02, 0x07, 0x80]
-        let standard = [
-            Extension(
-                oid: OID("2.5.29.19"),
-                isCritical: true,
-                value: basicConstraints ?? constraints
-            ),
-            Extension(oid: OID("2.5.29.15"), isCritical: true, value: keyUsage ?? usage),
-        ]
-        for entry in standard + extensions { add(entry, to: pointer) }
-
-        let hash = signer.curve == .p256 ? EVP_sha256() : EVP_sha384()
-        guard X509_sign(pointer, signer.envelope, hash) > 0 else { Self.fail("sign") }
-        guard let der = DER.bytes({ i2d_X509(pointer, $0) }) else { Self.fail("encode") }
+        var content = CertificateContent(
+            serial: serial,
+            subject: subject,
+            publicKeyInfo: DEREncoder.sequence([curve.identifier, DEREncoder.bitString(point)])
+        )
+        if let issuer { content.issuer = issuer.subject.der }
+        (content.notBefore, content.notAfter) = (notBefore.seconds, notAfter.seconds)
+        var usage = CertificateContent.usage(isAuthority: isAuthority)
+        if let basicConstraints { usage[0].value = basicConstraints }
+        if let keyUsage { usage[1].value = keyUsage }
+        content.extensions =
+            usage + extensions.map { ($0.oid.element, $0.isCritical, $0.value) }
+        let der = content.signed(signer.signatureAlgorithm) { signer.signature(message: $0) }
         do {
             return try X509Certificate(der: der)
         } catch {
-            Self.fail("read back: \(error.detail)")
+            preconditionFailure("CertificateBuilder: \(error.detail)")
         }
-    }
-
-    private func setTime(_ field: UnsafeMutablePointer<ASN1_TIME>?, _ time: UnixTime) {
-        guard ASN1_TIME_set(field, Int(time.seconds)) != nil else { Self.fail("time") }
-    }
-
-    private func add(_ field: String, _ value: String, to name: OpaquePointer?) {
-        let bytes = Array(value.utf8)
-        Self.require(
-            X509_NAME_add_entry_by_txt(
-                name,
-                field,
-                MBSTRING_UTF8,
-                bytes,
-                Int32(bytes.count),
-                -1,
-                0
-            ),
-            field
-        )
-    }
-
-    private func setKey(of certificate: OpaquePointer, point: [UInt8], curve: ECPrivateKey.Curve) {
-        guard let key = EC_KEY_new_by_curve_name(curve.nid), let envelope = EVP_PKEY_new() else {
-            Self.fail("key")
-        }
-        defer {
-            EVP_PKEY_free(envelope)
-            EC_KEY_free(key)
-        }
-        Self.require(EC_KEY_oct2key(key, point, point.count, nil), "point")
-        Self.require(EVP_PKEY_set1_EC_KEY(envelope, key), "key")
-        Self.require(X509_set_pubkey(certificate, envelope), "key")
-    }
-
-    private func add(_ entry: Extension, to certificate: OpaquePointer) {
-        guard let value = ASN1_OCTET_STRING_new() else { Self.fail("extension") }
-        defer { ASN1_OCTET_STRING_free(value) }
-        Self.require(
-            ASN1_OCTET_STRING_set(value, entry.value, Int32(entry.value.count)),
-            "extension"
-        )
-        guard let object = OBJ_txt2obj(entry.oid.description, 1) else { Self.fail("\(entry.oid)") }
-        defer { ASN1_OBJECT_free(object) }
-        let made = X509_EXTENSION_create_by_OBJ(nil, object, entry.isCritical ? 1 : 0, value)
-        guard let made else { Self.fail("extension \(entry.oid)") }
-        defer { X509_EXTENSION_free(made) }
-        Self.require(X509_add_ext(certificate, made, -1), "extension \(entry.oid)")
-    }
-
-    private static func require(_ result: Int32, _ what: String) {
-        guard result == 1 else { fail(what) }
-    }
-
-    private static func fail(_ what: String) -> Never {
-        preconditionFailure("CertificateBuilder: OpenSSL refuses \(what)")
     }
 }
 
-/// A certificate as an object of OpenSSL, which signs with it.
-final class OpenSSLX509 {
-    let pointer: OpaquePointer
-
-    /// Has OpenSSL read a certificate again.
-    init(_ certificate: X509Certificate) {
-        let read = certificate.der.withUnsafeBufferPointer { buffer in
-            var next = buffer.baseAddress
-            return d2i_X509(nil, &next, buffer.count)
-        }
-        guard let read else {
-            preconditionFailure("CertificateBuilder: OpenSSL reads no certificate of ours")
-        }
-        pointer = read
+extension ECPrivateKey {
+    /// The AlgorithmIdentifier of its signatures: ecdsa-with-SHA256 or ecdsa-with-SHA384 (RFC 5758
+    /// §3.2).
+    var signatureAlgorithm: [UInt8] {
+        let oid = OID(curve == .p256 ? "1.2.840.10045.4.3.2" : "1.2.840.10045.4.3.3")
+        return DEREncoder.sequence([oid.element])
     }
 
-    deinit { X509_free(pointer) }
+    /// A DER signature over the message, hashed as ``signatureAlgorithm`` says.
+    func signature(message: [UInt8]) -> [UInt8] {
+        switch curve {
+        case .p256:
+            let digest = SHA256.digest(of: message).bytes
+            return signature(overDigest: digest.span)
+        case .p384:
+            var digest = [UInt8](repeating: 0, count: 48)
+            SHA384(message, message.count, &digest)
+            return signature(overDigest: digest.span)
+        }
+    }
 }
 
-/// Bytes that OpenSSL encodes.
-private enum DER {
-    /// The output of an `i2d` function; `nil` when it fails.
-    static func bytes(
-        _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
-    ) -> [UInt8]? {
-        var start: UnsafeMutablePointer<UInt8>?
-        let count = encode(&start)
-        guard count >= 0, let start else { return nil }
-        // OpenSSL allocated `count` bytes at `start` for us to free.
-        defer { CRYPTO_free(start, nil, 0) }
-        return Array(UnsafeBufferPointer(start: start, count: Int(count)))
+extension ECPrivateKey.Curve {
+    /// The AlgorithmIdentifier of keys: id-ecPublicKey and the curve (RFC 5480 §2.1.1).
+    var identifier: [UInt8] {
+        let curve = OID(self == .p256 ? "1.2.840.10045.3.1.7" : "1.3.132.0.34")
+        return DEREncoder.sequence([OID("1.2.840.10045.2.1").element, curve.element])
     }
 }

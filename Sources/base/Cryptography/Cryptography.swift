@@ -70,16 +70,12 @@ enum PEM {
         guard let bio = BIO_new(BIO_s_mem()) else { preconditionFailure("PEM: no memory") }
         defer { BIO_free(bio) }
         guard write(bio) else { preconditionFailure("PEM: OpenSSL cannot write") }
-        return String(decoding: bytes(of: bio), as: UTF8.self)
-    }
-
-    /// A copy of the bytes in a memory BIO.
-    static func bytes(of bio: OpaquePointer) -> [UInt8] {
         var start: UnsafeMutablePointer<CChar>?
         let count = copenssl_bio_mem_data(bio, &start)
-        guard let start, count > 0 else { return [] }
+        guard let start, count > 0 else { return "" }
         // The BIO owns `count` bytes at `start` and is alive; they are copied.
-        return Array(UnsafeRawBufferPointer(start: start, count: count))
+        let bytes = UnsafeRawBufferPointer(start: start, count: count)
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
 

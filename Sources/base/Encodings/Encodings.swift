@@ -4,7 +4,8 @@
 //                                and CivilDate, the calendar that texts of times need
 //   JSON                         the one reader and the one writer of JSON (RFC 8259)
 //   CBOR                         the strict part of CBOR (RFC 8949) that App Attest uses
-//   DER                          the part of DER (X.690) that certificates and receipts use
+//   DER                          the part of DER (X.690) that certificates and receipts use, and
+//                                what test authorities write with it
 //
 // Everything here is pure and total, and this target imports nothing: an app links it. Malformed
 // input is `nil` or an error with a place, never a trap. The gateway reads key ids, assertions,
@@ -137,6 +138,14 @@ package struct CivilDate: Equatable, Sendable {
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
         let dayOfEra = yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear
         return era * 146_097 + dayOfEra - 719_468
+    }
+}
+
+extension Int64 {
+    /// The decimal digits, with zeros before them up to a number of digits.
+    package func padded(to digits: Int) -> String {
+        let text = String(self)
+        return String(repeating: "0", count: Swift.max(0, digits - text.count)) + text
     }
 }
 

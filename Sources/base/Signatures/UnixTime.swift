@@ -123,12 +123,12 @@ extension UnixTime {
         guard (-62_135_596_800...253_402_300_799).contains(seconds) else { return "@\(seconds)" }
         let secondsOfDay = (seconds % 86_400 + 86_400) % 86_400
         let date = CivilDate(daysSinceEpoch: (seconds - secondsOfDay) / 86_400)
-        var text = "\(Self.padded(date.year, 4))-\(Self.padded(date.month, 2))-"
-        text += "\(Self.padded(date.day, 2))T"
-        text += "\(Self.padded(secondsOfDay / 3_600, 2)):\(Self.padded(secondsOfDay / 60 % 60, 2)):"
-        text += Self.padded(secondsOfDay % 60, 2)
+        var text = "\(date.year.padded(to: 4))-\(date.month.padded(to: 2))-"
+        text += "\(date.day.padded(to: 2))T"
+        text += "\((secondsOfDay / 3_600).padded(to: 2)):\((secondsOfDay / 60 % 60).padded(to: 2)):"
+        text += (secondsOfDay % 60).padded(to: 2)
         if nanoseconds > 0 {
-            var fraction = Self.padded(Int64(nanoseconds), 9)
+            var fraction = Int64(nanoseconds).padded(to: 9)
             while fraction.hasSuffix("0") { fraction.removeLast() }
             text += "." + fraction
         }
@@ -144,11 +144,6 @@ extension UnixTime {
             value = value * 10 + Int(digit - UInt8(ascii: "0"))
         }
         return value
-    }
-
-    private static func padded(_ number: Int64, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 }
 

@@ -17,7 +17,7 @@
 // A product of its own: an app links it in the targets of its tests, and no app ships it. It needs
 // swift-crypto alone.
 //
-//   TestCertificate, TestSigningKey   X.509 for root, issuer and the leaf of a key
+//   TestSigningKey, TestRoot          X.509 for root, issuer and the leaf of a key
 //   SimulatedKey                      one key and how far it is: generated, attested, its counter
 //   SimulatedReceipt                  what stands in the receipt of an attestation
 //   SimulatedKeyFolder                the keys in files, shared by processes

@@ -119,11 +119,12 @@ struct SimulatedKey: Codable, Sendable {
     private static func appleExtension(
         _ number: UInt32,
         _ values: [(tag: UInt32, value: [UInt8])]
-    ) -> TestCertificate.Extension {
+    ) -> CertificateContent.Extension {
         let tagged = values.map {
             DEREncoder.element(.explicit($0.tag), DEREncoder.octetString($0.value))
         }
-        return ([1, 2, 840, 113_635, 100, 8, number], false, DEREncoder.sequence(tagged))
+        let identifier = DEREncoder.objectIdentifier([1, 2, 840, 113_635, 100, 8, number])
+        return (identifier, false, DEREncoder.sequence(tagged))
     }
 }
 

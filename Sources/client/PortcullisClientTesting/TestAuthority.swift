@@ -55,17 +55,16 @@ public struct TestAuthority: Sendable {
     public init(madeAt: Date = Date()) throws {
         let key = TestSigningKey.random()
         let tag = UInt32.random(in: .min ... .max)
-        let subject = TestCertificate.name(
+        let subject = CertificateContent.name(
             "Software root \(String(tag, radix: 16))",
             organization: Self.organization
         )
-        let root = TestCertificate(
+        let root = CertificateContent(
             subject: subject,
-            issuer: subject,
             publicKeyInfo: key.publicKeyInfo,
-            notBefore: madeAt.addingTimeInterval(-86_400),
-            notAfter: madeAt.addingTimeInterval(3_650 * 86_400),
-            isAuthority: true
+            isAuthority: true,
+            from: madeAt,
+            days: 3_650
         )
         rootPEM = Self.text("CERTIFICATE", try root.signed(by: key))
         (self.subject, self.key) = (subject, key)
@@ -82,9 +81,9 @@ public struct TestAuthority: Sendable {
         }
         let lines = certificate.split(whereSeparator: \.isNewline).dropFirst().dropLast()
         guard let der = Data(base64Encoded: lines.joined()) else { throw .certificateMalformed }
-        let root: TestCertificate.Root
+        let root: TestRoot
         do throws(DERError) {
-            root = try TestCertificate.Root(der: Array(der))
+            root = try TestRoot(der: Array(der))
         } catch {
             throw .certificateMalformed
         }
@@ -108,30 +107,27 @@ public struct TestAuthority: Sendable {
     func certificates(
         _ commonName: String,
         publicKeyInfo: [UInt8],
-        extensions: [TestCertificate.Extension],
+        extensions: [CertificateContent.Extension],
         now: Date
     ) throws -> [[UInt8]] {
         let issuerKey = TestSigningKey.random()
-        let issuerName = TestCertificate.name("Software issuer", organization: Self.organization)
-        let notBefore = now.addingTimeInterval(-86_400)
-        let notAfter = now.addingTimeInterval(2 * 86_400)
-        let issuer = TestCertificate(
-            subject: issuerName,
-            issuer: subject,
+        var issuer = CertificateContent(
+            subject: CertificateContent.name("Software issuer", organization: Self.organization),
             publicKeyInfo: issuerKey.publicKeyInfo,
-            notBefore: notBefore,
-            notAfter: notAfter,
-            isAuthority: true
+            isAuthority: true,
+            from: now,
+            days: 2
         )
-        let leaf = TestCertificate(
-            subject: TestCertificate.name(commonName, organization: Self.organization),
-            issuer: issuerName,
+        issuer.issuer = subject
+        var leaf = CertificateContent(
+            subject: CertificateContent.name(commonName, organization: Self.organization),
             publicKeyInfo: publicKeyInfo,
-            notBefore: notBefore,
-            notAfter: notAfter,
             isAuthority: false,
+            from: now,
+            days: 2,
             extensions: extensions
         )
+        leaf.issuer = issuer.subject
         return [try leaf.signed(by: issuerKey), try issuer.signed(by: key)]
     }
 
@@ -155,57 +151,36 @@ public struct TestAuthority: Sendable {
 
 extension TestAuthority {
     /// 1.2.840.113635.100.12.15 marks the certificates that sign Apple's receipts.
-    private static let signerMark: TestCertificate.Extension = (
-        [1, 2, 840, 113_635, 100, 12, 15], false, [0x05, 0x00]
+    private static let signerMark: CertificateContent.Extension = (
+        DEREncoder.objectIdentifier([1, 2, 840, 113_635, 100, 12, 15]), false, [0x05, 0x00]
     )
 
-    /// A receipt around this content: SignedData (RFC 5652 §5) without signed attributes, with
-    /// ECDSA and SHA-256 over the content itself, as Apple makes them.
+    /// A receipt around this content, as Apple makes them.
     ///
     /// - Parameters:
     ///   - content: the fields in DER.
     ///   - now: the signer is valid from a day before to two days after.
-    /// - Returns: the message in DER.
+    /// - Returns: the message in BER.
     /// - Throws: when swift-crypto can't sign.
     func receipt(_ content: [UInt8], now: Date) throws -> [UInt8] {
         let signerKey = TestSigningKey.random()
-        let signer = TestCertificate(
-            subject: TestCertificate.name(
+        var signer = CertificateContent(
+            subject: CertificateContent.name(
                 "Software receipt signing",
                 organization: Self.organization
             ),
-            issuer: subject,
             publicKeyInfo: signerKey.publicKeyInfo,
-            notBefore: now.addingTimeInterval(-86_400),
-            notAfter: now.addingTimeInterval(2 * 86_400),
             isAuthority: false,
+            from: now,
+            days: 2,
             extensions: [Self.signerMark]
         )
-        let sha256 = DEREncoder.sequence([
-            DEREncoder.objectIdentifier([2, 16, 840, 1, 101, 3, 4, 2, 1])
-        ])
-        let signerInfo = DEREncoder.sequence([
-            DEREncoder.integer(1),
-            DEREncoder.sequence([subject, DEREncoder.integer(signer.serial)]),
-            sha256, signerKey.algorithm,
-            DEREncoder.octetString(try signerKey.signature(of: content)),
-        ])
-        let signedData = DEREncoder.sequence([
-            DEREncoder.integer(1),
-            DEREncoder.set([sha256]),
-            Self.contentInfo(1, DEREncoder.octetString(content)),
-            // IMPLICIT SET OF: the tag stands in place of the set's own.
-            DEREncoder.element(.explicit(0), try signer.signed(by: key)),
-            DEREncoder.set([signerInfo]),
-        ])
-        return Self.contentInfo(2, signedData)
-    }
-
-    /// Content of a type of PKCS #7: 1 is data, 2 is signed data.
-    private static func contentInfo(_ type: UInt32, _ content: [UInt8]) -> [UInt8] {
-        DEREncoder.sequence([
-            DEREncoder.objectIdentifier([1, 2, 840, 113_549, 1, 7, type]),
-            DEREncoder.element(.explicit(0), content),
-        ])
+        signer.issuer = subject
+        return MessageContent(
+            content,
+            certificates: [try signer.signed(by: key)],
+            signer: (subject, DEREncoder.integer(signer.serial)),
+            signature: try signerKey.signature(of: content)
+        ).ber
     }
 }

@@ -71,7 +71,7 @@ package struct PhoneChain: Sendable {
             isAuthority: true,
             extensions: attesterExtensions
         )
-        if isFactory { builder.attributes = [("serialNumber", serial), ("title", levelName)] }
+        if isFactory { builder.attributes = [(.serialNumber, serial), (.title, levelName)] }
         let attester = builder.signed(
             for: attesterKey,
             by: issuers.key,
@@ -108,7 +108,7 @@ struct PhoneIssuers: Sendable {
     ) -> [Provisioning: PhoneIssuers] {
         func issued(
             _ name: String?,
-            _ attributes: [(name: String, value: String)] = [],
+            _ attributes: [(type: OID, value: String)] = [],
             serial: UInt64,
             by issuer: (certificate: X509Certificate, key: ECPrivateKey),
             _ curve: ECPrivateKey.Curve = .p256
@@ -129,7 +129,7 @@ struct PhoneIssuers: Sendable {
         let third = issued("Droid CA3", serial: 7, by: second)
         let factory = issued(
             nil,
-            [("serialNumber", "c0ffee"), ("title", "TEE")],
+            [(.serialNumber, "c0ffee"), (.title, "TEE")],
             serial: 8,
             by: root
         )

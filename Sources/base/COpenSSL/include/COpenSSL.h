@@ -75,20 +75,6 @@ static inline void copenssl_x509_stack_free(STACK_OF(X509) *stack)
 {
     sk_X509_free(stack);
 }
-/* Frees the stack and gives up one reference of each certificate. */
-static inline void copenssl_x509_stack_pop_free(STACK_OF(X509) *stack)
-{
-    sk_X509_pop_free(stack, X509_free);
-}
-
-static inline int copenssl_signer_count(const STACK_OF(CMS_SignerInfo) *stack)
-{
-    return stack ? sk_CMS_SignerInfo_num(stack) : 0;
-}
-static inline CMS_SignerInfo *copenssl_signer_get(const STACK_OF(CMS_SignerInfo) *stack, int index)
-{
-    return sk_CMS_SignerInfo_value(stack, index);
-}
 
 /* subjectAltName */
 
@@ -118,10 +104,6 @@ static inline const unsigned char *copenssl_dns_name(
 static inline long copenssl_bio_mem_data(BIO *bio, char **data)
 {
     return BIO_get_mem_data(bio, data);
-}
-static inline int copenssl_bio_set_mem_eof_return(BIO *bio, int value)
-{
-    return (int)BIO_set_mem_eof_return(bio, value);
 }
 static inline void copenssl_bio_set_retry_read(BIO *bio)
 {

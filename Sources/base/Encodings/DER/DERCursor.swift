@@ -2,8 +2,8 @@
 //
 // Read: definite, minimal lengths; tags of at most three digits. A broken rule is a `DERError` with
 // the offset, never a trap. `DERCursor` walks the bytes without copying, `DEREncoder` writes.
-// Certificates and CMS messages are read with it in Signatures. The app's half of the package writes
-// test certificates with it.
+// Signatures reads certificates and CMS messages with it. The app's half of the package writes test
+// certificates with it.
 
 /// Walks the elements of one DER content, front to back (X.690 §8.1 and §10.1: definite, minimal
 /// lengths).
@@ -155,11 +155,29 @@ package enum DEREncoder {
 
     package static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(.octetString, bytes) }
 
-    /// A non-negative INTEGER.
-    package static func integer(_ value: UInt32) -> [UInt8] {
+    /// An INTEGER of a number that is not negative.
+    package static func integer(_ value: some BinaryInteger) -> [UInt8] {
         var bytes = bigEndian(UInt64(value))
         if bytes[0] >= 0x80 { bytes.insert(0, at: 0) }
         return element(.integer, bytes)
+    }
+
+    /// A constructed element of indefinite length, as BER has it (X.690 §8.1.3.6).
+    package static func indefinite(_ tag: DERTag, _ elements: [[UInt8]]) -> [UInt8] {
+        identifier(tag) + [0x80] + elements.joined() + [0, 0]
+    }
+
+    /// A time, in seconds since 1970: UTCTime from 1950 to 2049, GeneralizedTime outside of them
+    /// (RFC 5280 §4.1.2.5).
+    package static func time(_ seconds: Int64) -> [UInt8] {
+        let second = (seconds % 86_400 + 86_400) % 86_400
+        let date = CivilDate(daysSinceEpoch: (seconds - second) / 86_400)
+        let isShort = (1950...2049).contains(date.year)
+        let year = isShort ? (date.year % 100).padded(to: 2) : date.year.padded(to: 4)
+        let rest = [date.month, date.day, second / 3_600, second / 60 % 60, second % 60]
+            .map { $0.padded(to: 2) }
+        let text = year + rest.joined() + "Z"
+        return element(isShort ? .utcTime : .generalizedTime, Array(text.utf8))
     }
 
     /// A BIT STRING of whole bytes.

@@ -33,7 +33,8 @@ extension X509Certificate {
     ///   trusted as it is;
     /// - every certificate's extensions can be read, and its critical ones are known;
     /// - issuers are authorities, may sign certificates, and stand within their path length;
-    /// - each signature is one of the issuer's key, on P-256 or P-384: Apple uses no others.
+    /// - every key is on P-256 or P-384, and each signature is one of the issuer's: Apple uses no
+    ///   other curves.
     func path(
         through intermediates: [X509Certificate],
         to anchors: [X509Certificate]
@@ -42,6 +43,12 @@ extension X509Certificate {
         else { throw X509CertificateError(.untrusted, "too many certificates") }
         let path = try candidates(through: intermediates, to: anchors)
         try Self.checkUses(path)
+        for (place, certificate) in path.enumerated() where certificate.ecKey == nil {
+            throw X509CertificateError(
+                .untrusted,
+                "the key of certificate \(place) is not on P-256 or P-384"
+            )
+        }
         for (place, (certificate, issuer)) in zip(path, path.dropFirst()).enumerated() {
             // RFC 5280 §4.1.1.2: the algorithm outside is the one that is signed.
             guard certificate.algorithms.inner == certificate.algorithms.outer,
@@ -192,6 +199,10 @@ extension X509Certificate {
         let bits = der.copy(content)
         guard bits.count >= 2, bits[0] < 8, bits.dropFirst().contains(where: { $0 != 0 }) else {
             throw DERError(.truncated, at: content.lowerBound)
+        }
+        // X.690 §11.2.1: unused bits are zero.
+        guard bits[bits.count - 1] & ((1 << bits[0]) - 1) == 0 else {
+            throw DERError(.badInteger, at: content.lowerBound)
         }
         return bits[1] & 0x04 != 0
     }

@@ -170,9 +170,12 @@ package struct CertificateName: Equatable, Sendable {
     }
 
     package let attributes: [Attribute]
+    /// The name in DER.
+    package let der: [UInt8]
 
     /// Reads a name, the next element.
     init(_ cursor: inout DERCursor, in der: Span<UInt8>) throws(DERError) {
+        let start = cursor.offset
         var attributes: [Attribute] = []
         var sets = DERCursor(try cursor.next(.sequence, in: der))
         while !sets.isAtEnd {
@@ -190,6 +193,12 @@ package struct CertificateName: Equatable, Sendable {
             }
         }
         self.attributes = attributes
+        self.der = der.copy(start..<cursor.offset)
+    }
+
+    /// Whether types and texts are equal.
+    package static func == (left: Self, right: Self) -> Bool {
+        left.attributes == right.attributes
     }
 
     /// The first text of this type; `nil` when there is none.
@@ -216,6 +225,8 @@ extension OID {
     package static let organization = OID("2.5.4.10")
     /// OU: an organizational unit.
     package static let organizationalUnit = OID("2.5.4.11")
+    /// A title: the level of a phone's keystore.
+    package static let title = OID("2.5.4.12")
 }
 
 extension DERCursor {

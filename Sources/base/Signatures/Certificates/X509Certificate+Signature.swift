@@ -69,7 +69,8 @@ extension X509Certificate {
         return P256PublicKey(x963: subjectKey.bits)
     }
 
-    private var ecKey: ECPublicKey? {
+    /// The subject's key; `nil` when it is not a point on P-256 or P-384.
+    var ecKey: ECPublicKey? {
         switch subjectKey.algorithm {
         case Self.p256:
             (try? P256.Signing.PublicKey(x963Representation: subjectKey.bits)).map { .p256($0) }
@@ -85,7 +86,7 @@ extension X509Certificate {
 }
 
 /// A key of an issuer that signs by ECDSA.
-private enum ECPublicKey {
+enum ECPublicKey {
     case p256(P256.Signing.PublicKey)
     case p384(P384.Signing.PublicKey)
 
