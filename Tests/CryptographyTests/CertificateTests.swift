@@ -130,6 +130,24 @@ import Testing
         }
     }
 
+    @Test func `a malformed certificate says what is wrong, and where`() {
+        let der = builder("Root", isAuthority: true).selfSigned(by: rootKey).der
+        func detail(_ der: [UInt8]) -> String? {
+            do throws(X509CertificateError) {
+                _ = try X509Certificate(der: der)
+                return nil
+            } catch {
+                return error.detail
+            }
+        }
+        let start = "not one DER certificate of RFC 5280: "
+        expectEqual(detail(der + [0]), start + "trailingBytes at \(der.count)")
+        expectEqual(detail([0x31, 0x00]), start + "unexpectedTag at 0")
+        expectEqual(detail(der.dropLast()), start + "truncated at 0")
+        let long = [UInt8](repeating: 0x30, count: X509Certificate.bytesMax + 1)
+        expectEqual(detail(long), "\(long.count) bytes are too many")
+    }
+
     @Test func `text that is no PEM certificate is malformed`() {
         for text in ["", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
             expectEqual(reason { _ = try X509Certificate.certificates(pem: text) }, .malformed)

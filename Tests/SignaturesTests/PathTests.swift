@@ -64,8 +64,9 @@ import Testing
         expectEqual(verdicts(middle: { $0.keyUsage = signing }), good)
         expectEqual(verdicts(middle: { $0.keyUsage = notSigning }), [.untrusted])
         expectEqual(verdicts(root: { $0.keyUsage = notSigning }), [.untrusted])
-        // Malformed, and without a bit.
+        // Malformed, without a bit, and with bits that are marked as unused.
         expectEqual(verdicts(middle: { $0.keyUsage = [0x03, 0x02, 0x01, 0x00] }), [.untrusted])
+        expectEqual(verdicts(middle: { $0.keyUsage = [0x03, 0x02, 0x05, 0x06] }), [.untrusted])
         expectEqual(verdicts(leaf: { $0.basicConstraints = [0x30, 0x01] }), [.untrusted])
     }
 
@@ -109,6 +110,36 @@ import Testing
         expectEqual(both(entry("2.5.29.35", [0x05, 0x00])), [.untrusted])
         // An issuer that has none is not asked for one.
         expectEqual(verdicts(leaf: { $0.extensions = [named([1])] }), good)
+    }
+
+    @Test func `a leaf whose key is no point on its curve has no path`() {
+        let anchor = builder("Root").selfSigned(by: rootKey)
+        let off = [4] + [UInt8](repeating: 1, count: 64)
+        let leaf = builder("Leaf", isAuthority: false)
+            .signed(for: off, on: .p256, by: rootKey, issuer: anchor)
+        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.untrusted])
+    }
+
+    @Test func `names are equal when types and texts are, whatever kind of string has a text`() {
+        let anchor = builder("Root").selfSigned(by: rootKey)
+        let leaf = builder("Leaf", isAuthority: false)
+            .signed(for: leafKey, by: rootKey, issuer: renamed(anchor, tag: 0x13))
+        expectEqual(Verdict.both(leaf.der, [], [anchor.der]), [.path([leaf.der, anchor.der])])
+        let other = builder("Leaf", isAuthority: false)
+            .signed(for: leafKey, by: rootKey, issuer: builder("Roots").selfSigned(by: rootKey))
+        expectEqual(Verdict.both(other.der, [], [anchor.der]), [.untrusted])
+    }
+
+    /// The certificate with its name in another kind of string, so that its signature is wrong.
+    private func renamed(_ certificate: X509Certificate, tag: UInt8) -> X509Certificate {
+        var der = certificate.der
+        // The UTF8String that says "Root".
+        let text = [UInt8](arrayLiteral: 0x0C, 4) + Array("Root".utf8)
+        for place in der.indices where der[place...].starts(with: text) { der[place] = tag }
+        guard let renamed = try? X509Certificate(der: der) else {
+            preconditionFailure("PathTests: a certificate with a PrintableString")
+        }
+        return renamed
     }
 
     @Test func `a signature of another key, curve or certificate is none`() {
