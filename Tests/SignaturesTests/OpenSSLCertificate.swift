@@ -148,8 +148,8 @@ extension OpenSSLCertificate {
         else { preconditionFailure("X509Certificate: no memory") }
         defer {
             // The stacks hold no references: the arrays keep the certificates alive until here.
-            copenssl_x509_stack_free(trusted)
-            copenssl_x509_stack_free(untrusted)
+            OPENSSL_sk_free(trusted)
+            OPENSSL_sk_free(untrusted)
             X509_STORE_CTX_free(context)
             ERR_clear_error()
         }
@@ -161,16 +161,16 @@ extension OpenSSLCertificate {
         guard X509_verify_cert(context) == 1, let chain = X509_STORE_CTX_get0_chain(context) else {
             return nil
         }
-        return (0..<copenssl_x509_stack_count(chain)).compactMap { index in
-            copenssl_x509_stack_get(chain, index).flatMap { OpenSSLMessage.der(of: $0) }
+        return (0..<OPENSSL_sk_num(chain)).compactMap { index in
+            OPENSSL_sk_value(chain, index).flatMap { OpenSSLMessage.der(of: OpaquePointer($0)) }
         }
     }
 
     private static func stack(of certificates: [OpenSSLCertificate]) -> OpaquePointer? {
-        guard let stack = copenssl_x509_stack_new() else { return nil }
+        guard let stack = OPENSSL_sk_new_null() else { return nil }
         for certificate in certificates {
-            guard copenssl_x509_stack_push(stack, certificate.pointer) > 0 else {
-                copenssl_x509_stack_free(stack)
+            guard OPENSSL_sk_push(stack, UnsafeRawPointer(certificate.pointer)) > 0 else {
+                OPENSSL_sk_free(stack)
                 return nil
             }
         }
@@ -226,17 +226,17 @@ enum OpenSSLMessage {
         guard let stack = CMS_get1_certs(message) else { return nil }
         defer {
             // CMS_get1_certs took a reference of each certificate.
-            for index in 0..<copenssl_x509_stack_count(stack) {
-                X509_free(copenssl_x509_stack_get(stack, index))
+            for index in 0..<OPENSSL_sk_num(stack) {
+                X509_free(OPENSSL_sk_value(stack, index).map { OpaquePointer($0) })
             }
-            copenssl_x509_stack_free(stack)
+            OPENSSL_sk_free(stack)
         }
-        let count = copenssl_x509_stack_count(stack)
+        let count = OPENSSL_sk_num(stack)
         guard count <= SignedMessage.certificatesMax else { return nil }
         var certificates: [[UInt8]] = []
         var signer: Int?
         for index in 0..<count {
-            guard let pointer = copenssl_x509_stack_get(stack, index),
+            guard let pointer = OPENSSL_sk_value(stack, index).map({ OpaquePointer($0) }),
                 let der = der(of: pointer)
             else { return nil }
             if signer == nil, CMS_SignerInfo_cert_cmp(info, pointer) == 0 {

@@ -124,10 +124,10 @@ public struct TestAuthority: Sendable {
             publicKeyInfo: publicKeyInfo,
             isAuthority: false,
             from: now,
-            days: 2,
-            extensions: extensions
+            days: 2
         )
         leaf.issuer = issuer.subject
+        leaf.extensions += extensions
         return [try leaf.signed(by: issuerKey), try issuer.signed(by: key)]
     }
 
@@ -172,10 +172,10 @@ extension TestAuthority {
             publicKeyInfo: signerKey.publicKeyInfo,
             isAuthority: false,
             from: now,
-            days: 2,
-            extensions: [Self.signerMark]
+            days: 2
         )
         signer.issuer = subject
+        signer.extensions.append(Self.signerMark)
         return MessageContent(
             content,
             certificates: [try signer.signed(by: key)],

@@ -10,8 +10,7 @@ extension CertificateContent {
         publicKeyInfo: [UInt8],
         isAuthority: Bool,
         from now: Date,
-        days: Int64,
-        extensions: [Extension] = []
+        days: Int64
     ) {
         self.init(
             serial: UInt64(UInt32.random(in: 1...UInt32.max)),
@@ -20,7 +19,7 @@ extension CertificateContent {
         )
         let seconds = Int64(now.timeIntervalSince1970)
         (notBefore, notAfter) = (seconds - 86_400, seconds + days * 86_400)
-        self.extensions = Self.usage(isAuthority: isAuthority) + extensions
+        extensions = Self.usage(isAuthority: isAuthority)
     }
 
     /// A Name of an organization and a common name.

@@ -51,31 +51,6 @@ build them there, or in a container of Linux.
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
-/* stacks */
-
-static inline STACK_OF(X509) *copenssl_x509_stack_new(void)
-{
-    return sk_X509_new_null();
-}
-static inline int copenssl_x509_stack_count(const STACK_OF(X509) *stack)
-{
-    return stack ? sk_X509_num(stack) : 0;
-}
-static inline X509 *copenssl_x509_stack_get(const STACK_OF(X509) *stack, int index)
-{
-    return sk_X509_value(stack, index);
-}
-/* The stack takes no reference of its own: the caller keeps the certificate alive. */
-static inline int copenssl_x509_stack_push(STACK_OF(X509) *stack, X509 *x)
-{
-    return sk_X509_push(stack, x);
-}
-/* Frees the stack, not the certificates. */
-static inline void copenssl_x509_stack_free(STACK_OF(X509) *stack)
-{
-    sk_X509_free(stack);
-}
-
 /* subjectAltName */
 
 /* The names of a certificate; NULL when it has none. */
