@@ -209,10 +209,8 @@ enum ForeignKey {
                 "log: { access: on, level: info }"
             ),
             (
-                [
-                    "workers", "worker_processes", "threads", "nbthread", "concurrency", "cpus",
-                    "event_loops",
-                ], "event_loops"
+                ["workers", "worker_processes", "threads", "nbthread", "concurrency", "cpus"],
+                "event_loops"
             ), (["metrics", "stats", "status"], "admin: { address: 127.0.0.1:9901 }"),
             (
                 ["set_real_ip_from", "real_ip", "real_ip_from", "trusted_proxy"],
