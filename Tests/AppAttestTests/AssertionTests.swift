@@ -50,6 +50,46 @@ import Testing
         )
     }
 
+    @Test func `the counter is checked last, and every public form checks it`() throws {
+        let object = assertion(handing: hash(clientData), counter: [0, 0, 0, 7])
+        let assertion = try UnverifiedAssertion(bytes: object)
+        let (six, seven) = (SignCounter(rawValue: 6), SignCounter(rawValue: 7))
+        let (key, hash) = (device.publicKey, hash(clientData))
+        func forms(_ app: AppIDHash, _ stored: SignCounter) -> [AssertionRefusalReason?] {
+            [
+                AssertionRefusal.reason {
+                    _ = try assertion.verified(
+                        clientData: clientData,
+                        key: key,
+                        app: app,
+                        after: stored
+                    )
+                },
+                AssertionRefusal.reason {
+                    _ = try assertion.verified(
+                        clientDataHash: hash,
+                        key: key,
+                        app: app,
+                        after: stored
+                    )
+                },
+                AssertionRefusal.reason {
+                    let hash = ContiguousArray(hash)
+                    _ = try assertion.verified(
+                        clientDataHash: hash.span,
+                        key: key,
+                        app: app,
+                        after: stored
+                    )
+                },
+            ]
+        }
+        expectEqual(forms(app, six), [nil, nil, nil])
+        expectEqual(forms(app, seven), Array(repeating: .counterReplayed, count: 3))
+        let other = AppIDHash(appID: "ABCDE12345.com.example.other")
+        expectEqual(forms(other, seven), Array(repeating: .appMismatch, count: 3))
+    }
+
     @Test func `a first counter of 0 is refused`() throws {
         let verified = try verified(assertion(handing: hash(clientData), counter: [0, 0, 0, 0]))
         expectEqual(

@@ -80,7 +80,17 @@ import Testing
         }
         #expect(throws: AssertionRefusal.self) { try admit(challenge, Data("other".utf8)) }
         try admit(challenge, body)
-        #expect(throws: DeviceRegistry.Failure.challengeUnknown) { try admit(challenge, body) }
+        // A replay is refused by its counter. A challenge is good once for a new one, too.
+        #expect(throws: AssertionRefusal(.counterReplayed, "")) { try admit(challenge, body) }
+        let next = Data(key.assertion(clientData: Array(challenge + body)))
+        #expect(throws: DeviceRegistry.Failure.challengeUnknown) {
+            try registry.admit(
+                assertion: next,
+                keyID: key.keyID.base64,
+                challenge: challenge,
+                body: body
+            )
+        }
         let receipt = key.receipt(
             .refreshed(riskMetric: 3),
             clientDataHash: [1],

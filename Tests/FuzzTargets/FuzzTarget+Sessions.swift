@@ -24,7 +24,12 @@ extension FuzzTarget {
         var key = device.makeKey()
         let clientData = Array("open".utf8)
         let assertion = try? UnverifiedAssertion(bytes: key.assertion(clientData: clientData))
-            .verified(clientData: clientData, key: key.publicKey, app: AppIDHash(appID: appID))
+            .verified(
+                clientData: clientData,
+                key: key.publicKey,
+                app: AppIDHash(appID: appID),
+                after: .zero
+            )
         return assertion.map { table.open(key.keyID, $0, now: now).id } ?? []
     }()
 

@@ -54,13 +54,12 @@ import Testing
         _ key: VerifiedAttestation,
         after counter: UInt32
     ) throws -> VerifiedAssertion {
-        let proof = try UnverifiedAssertion(bytes: assertion).verified(
+        return try UnverifiedAssertion(bytes: assertion).verified(
             clientDataHash: hash,
             key: key.publicKey,
-            app: key.app.hash
+            app: key.app.hash,
+            after: SignCounter(rawValue: counter)
         )
-        try proof.checkCounter(after: SignCounter(rawValue: counter))
-        return proof
     }
 
     private func temporaryFolder() -> URL {

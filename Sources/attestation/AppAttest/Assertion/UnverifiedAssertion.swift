@@ -87,20 +87,36 @@ public struct UnverifiedAssertion: Sendable {
 }
 
 extension UnverifiedAssertion {
-    /// Checks that the key made this assertion over this client data, in this app.
+    /// Checks that the key made this assertion over this client data, in this app, after the last
+    /// one that was accepted.
     ///
-    /// Numbers are the steps of Apple's "Validating apps", "Verify the assertion". Step 5 is
-    /// ``VerifiedAssertion/checkCounter(after:)``, separate because a caller may keep counters in
-    /// another way. Step 6, the challenge, is for the caller, which knows what it issued. Steps 7
-    /// and 8 are ``VerifiedAssertion/checkBuild(_:)``.
+    /// Numbers are the steps of Apple's "Validating apps", "Verify the assertion". Step 6, the
+    /// challenge, is for the caller, which knows what it issued. Steps 7 and 8 are
+    /// ``VerifiedAssertion/checkBuild(_:)``.
     ///
     /// - Parameters:
     ///   - clientDataHash: what the app handed to `generateAssertion`: SHA-256 of the client data.
     ///   - key: the key that was attested.
     ///   - app: the app in which it was attested.
-    /// - Returns: the proof for these steps.
-    /// - Throws: `.signatureMismatch`, then `.appMismatch`.
+    ///   - stored: the counter of the last accepted assertion, 0 after the attestation. A server
+    ///     that accepts numbers out of order passes the one below its window, and looks itself
+    ///     for a number that it has seen.
+    /// - Returns: the proof for these steps, whose counter is the next one to store.
+    /// - Throws: `.signatureMismatch`, then `.appMismatch`, then `.counterReplayed`.
     public func verified(
+        clientDataHash: Span<UInt8>,
+        key: P256PublicKey,
+        app: AppIDHash,
+        after stored: SignCounter
+    ) throws(AssertionRefusal) -> VerifiedAssertion {
+        let verified = try verified(clientDataHash: clientDataHash, key: key, app: app)
+        try verified.checkCounter(after: stored)
+        return verified
+    }
+
+    /// Checks steps 1 to 4. The counter is for the caller: a store that others share compares and
+    /// sets it in one step.
+    package func verified(
         clientDataHash: Span<UInt8>,
         key: P256PublicKey,
         app: AppIDHash
@@ -128,22 +144,26 @@ extension UnverifiedAssertion {
     public func verified(
         clientData: some Sequence<UInt8>,
         key: P256PublicKey,
-        app: AppIDHash
+        app: AppIDHash,
+        after stored: SignCounter
     ) throws(AssertionRefusal) -> VerifiedAssertion {
-        try verified(clientDataHash: SHA256.digest(of: Array(clientData)), key: key, app: app)
+        try SHA256.digest(of: Array(clientData)).withSpan { hash throws(AssertionRefusal) in
+            try verified(clientDataHash: hash, key: key, app: app, after: stored)
+        }
     }
 
     /// Checks the same for a hash in `Data`, an array or a digest of swift-crypto.
     public func verified(
         clientDataHash: some Sequence<UInt8>,
         key: P256PublicKey,
-        app: AppIDHash
+        app: AppIDHash,
+        after stored: SignCounter
     ) throws(AssertionRefusal) -> VerifiedAssertion {
         let hash = ContiguousArray(clientDataHash)
-        return try verified(clientDataHash: hash.span, key: key, app: app)
+        return try verified(clientDataHash: hash.span, key: key, app: app, after: stored)
     }
 
-    /// Checks the same for a hash that is a digest of this package.
+    /// Checks steps 1 to 4 for a hash that is a digest of this package.
     package func verified(
         clientDataHash: SHA256Digest,
         key: P256PublicKey,
@@ -155,13 +175,13 @@ extension UnverifiedAssertion {
     }
 }
 
-/// The proof that a key made an assertion over the client data. Only
+/// The proof that a key made an assertion over the client data, after the last accepted one. Only
 /// `UnverifiedAssertion.verified(…)` makes one.
 public struct VerifiedAssertion: Sendable {
     /// The app in which the assertion was made.
     public let app: AppIDHash
-    /// Its counter. The caller compares it with the stored one and then stores it, in one atomic
-    /// step.
+    /// Its counter, to be stored. Two requests may arrive at once, so a store that others share
+    /// compares and sets it in one atomic step.
     public let counter: SignCounter
     /// The statements of systems 27 and later about the build.
     public let extensions: AuthenticatorExtensions
@@ -183,7 +203,7 @@ public struct VerifiedAssertion: Sendable {
 
     /// Step 5: the counter must be greater than that of the last accepted assertion, which is 0
     /// after the attestation. An equal counter is a replay. Throws `.counterReplayed`.
-    public func checkCounter(after stored: SignCounter) throws(AssertionRefusal) {
+    package func checkCounter(after stored: SignCounter) throws(AssertionRefusal) {
         guard counter > stored else {
             throw AssertionRefusal(
                 .counterReplayed,

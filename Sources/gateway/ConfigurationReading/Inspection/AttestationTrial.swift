@@ -169,9 +169,9 @@ package struct AssertionTrial: Sendable {
             let verified = try assertion.verified(
                 clientDataHash: clientDataHash.span,
                 key: key,
-                app: AppIDHash(appID: id)
+                app: AppIDHash(appID: id),
+                after: stored
             )
-            try verified.checkCounter(after: stored)
             return .accepted(
                 [.init("app_id", .string(id))] + Facts.key(key) + [
                     .init("counter", .number(Int64(verified.counter.rawValue))),

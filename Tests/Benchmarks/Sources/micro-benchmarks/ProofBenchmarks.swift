@@ -59,7 +59,8 @@ enum ProofBenchmarks {
                 let verified = try? assertion.verified(
                     clientDataHash: hash,
                     key: publicKey,
-                    app: app
+                    app: app,
+                    after: .zero
                 )
                 return verified != nil
             },

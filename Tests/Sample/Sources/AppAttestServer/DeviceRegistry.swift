@@ -98,11 +98,11 @@ public struct DeviceRegistry {
         let verified = try UnverifiedAssertion(bytes: assertion).verified(
             clientDataHash: hash.finalize(),
             key: record.publicKey,
-            app: AppIDHash(appID: record.appID)
+            app: AppIDHash(appID: record.appID),
+            after: record.counter
         )
         // The signature comes first: only who holds the key can spend a challenge.
         guard challenges.remove(challenge) != nil else { throw Failure.challengeUnknown }
-        try verified.checkCounter(after: record.counter)
         try verified.checkBuild(app.builds)
         // In a store that others share, compare and set the counter in one atomic step.
         record.counter = verified.counter

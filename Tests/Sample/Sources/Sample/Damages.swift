@@ -101,12 +101,12 @@ struct Damages {
         after stored: SignCounter
     ) -> String? {
         do throws(AssertionRefusal) {
-            let verified = try UnverifiedAssertion(bytes: object).verified(
+            _ = try UnverifiedAssertion(bytes: object).verified(
                 clientDataHash: hash,
                 key: key.publicKey,
-                app: AppIDHash(appID: appID)
+                app: AppIDHash(appID: appID),
+                after: stored
             )
-            try verified.checkCounter(after: stored)
             return nil
         } catch {
             return error.reason.rawValue

@@ -82,7 +82,8 @@ let verifiers: [(kind: String, verify: (Vector, Data) throws -> Void)] = [
             _ = try UnverifiedAssertion(bytes: object).verified(
                 clientDataHash: vector.clientDataHash,
                 key: vector.key(),
-                app: AppIDHash(appID: vector["app-id"])
+                app: AppIDHash(appID: vector["app-id"]),
+                after: .zero
             )
         }
     ),

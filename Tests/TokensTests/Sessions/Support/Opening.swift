@@ -39,7 +39,8 @@ struct Opening {
         return try UnverifiedAssertion(bytes: key.assertion(clientData: clientData)).verified(
             clientData: clientData,
             key: key.publicKey,
-            app: AppIDHash(appID: appID)
+            app: AppIDHash(appID: appID),
+            after: .zero
         )
     }
 
