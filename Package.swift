@@ -379,6 +379,7 @@ let package = Package(
 
         // Tests.
         .sample("AppAttestServer", uses: ["AppAttest", crypto]),
+        .sample("KeyAttestationServer", uses: ["KeyAttestation", crypto]),
         .support("Expectations", uses: []),
         .support("TestSupport", uses: policy + verdict + ["Expectations"]),
         .support(
@@ -413,7 +414,8 @@ let package = Package(
         ),
         .tests(
             "KeyAttestation",
-            uses: ["Cryptography", "DeviceKey", "Encodings", "Signatures", "TestSupport"] + stand
+            uses: ["Cryptography", "DeviceKey", "Encodings", "KeyAttestationServer"]
+                + ["Signatures", "TestSupport"] + stand
         ),
         .tests("Rules", uses: object + ["Encodings", "HTTPWire", "RequestBinding", "TestSupport"]),
         .tests(
@@ -447,7 +449,7 @@ let package = Package(
         ),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
-        .tests("ProvingGround", uses: ["LoopbackSockets", "ProvingDriver"]),
+        .tests("ProvingGround", uses: ["LoopbackKit", "LoopbackSockets", "ProvingDriver"]),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
         .scenarios(
             "ClientScenarios",

@@ -2,14 +2,11 @@ import Expectations
 import Foundation
 import Testing
 
-/// The catalogs of the products: the code of AppAttest.docc is code that is compiled and run, and
-/// all links lead somewhere.
+/// The catalogs of the products: the code of AppAttest.docc and KeyAttestation.docc is code that is
+/// compiled and run, and all links lead somewhere.
 @Suite struct DocumentationTests {
     private static let root = URL(filePath: #filePath).resolvingSymlinksInPath()
         .deletingLastPathComponent().appending(path: "../..").standardized
-    private static let catalog = root.appending(
-        path: "Sources/attestation/AppAttest/AppAttest.docc"
-    )
 
     private static func lines(_ file: URL) throws -> [String] {
         try String(contentsOf: file, encoding: .utf8)
@@ -18,7 +15,7 @@ import Testing
     }
 
     /// The code blocks of the catalog that are marked as Swift.
-    private static func blocks() throws -> [(file: String, lines: [String])] {
+    private static func blocks(of catalog: URL) throws -> [(file: String, lines: [String])] {
         var blocks: [(String, [String])] = []
         let names = try FileManager.default.contentsOfDirectory(atPath: catalog.path).sorted()
         for name in names where name.hasSuffix(".md") {
@@ -37,14 +34,19 @@ import Testing
         return blocks
     }
 
-    @Test func `each block of code in the documentation is part of the server that tests run`()
-        throws
-    {
-        let source = Self.root.appending(
-            path: "Tests/Sample/Sources/AppAttestServer/DeviceRegistry.swift"
-        )
+    @Test(arguments: [
+        ("AppAttest", "AppAttestServer/DeviceRegistry"),
+        ("KeyAttestation", "KeyAttestationServer/PhoneRegistry"),
+    ])
+    func `each block of code in the documentation is part of the server that tests run`(
+        module: String,
+        server: String
+    ) throws {
+        let source = Self.root.appending(path: "Tests/Sample/Sources/\(server).swift")
         let code = try Self.lines(source)
-        let blocks = try Self.blocks()
+        let catalog = Self.root
+            .appending(path: "Sources/attestation/\(module)/\(module).docc")
+        let blocks = try Self.blocks(of: catalog)
         #expect(blocks.count >= 6)
         for (file, lines) in blocks {
             let isPart = code.indices.contains { start in
@@ -101,8 +103,9 @@ import Testing
 
     /// The targets that have a catalog, as `group/target`.
     private static let documented = [
-        "attestation/AppAttest", "client/PortcullisClient", "client/PortcullisClientTesting",
-        "policy/RequestBinding", "tools/SoftwareAuthenticator",
+        "attestation/AppAttest", "attestation/KeyAttestation", "client/PortcullisClient",
+        "client/PortcullisClientTesting", "policy/RequestBinding",
+        "tools/SoftwareAuthenticator",
     ]
 
     @Test func `every catalog below Sources is compiled by a test`() throws {

@@ -23,11 +23,21 @@ import Testing
         return "v1.\(counter).\(String(decoding: Base64.encodeURL(signature), as: UTF8.self))"
     }
 
-    private func isValid(_ text: String, package: String = package, hash: [UInt8] = hash) -> Bool {
+    private func isValid(
+        _ text: String,
+        package: String = package,
+        hash: [UInt8] = hash,
+        after stored: UInt32 = 0
+    ) -> Bool {
         guard let signature = UnverifiedKeySignature(Array(text.utf8)),
             let key = P256PublicKey(x963: key.x963)
         else { return false }
-        return signature.isValid(clientDataHash: hash, package: package, key: key)
+        return signature.isValid(
+            clientDataHash: hash,
+            package: package,
+            key: key,
+            after: SignCounter(rawValue: stored)
+        )
     }
 
     @Test func `the lines are these`() throws {
@@ -47,18 +57,26 @@ import Testing
         )
     }
 
-    @Test(arguments: [0, 1, 4_294_967_295] as [UInt32])
+    @Test(arguments: [1, 2, 4_294_967_295] as [UInt32])
     func `a signature is good for its counter, package and client data`(
         _ counter: UInt32
     ) throws {
         let text = try text(counter)
         expectEqual(UnverifiedKeySignature(Array(text.utf8))?.counter.rawValue, counter)
         #expect(isValid(text))
+        #expect(isValid(text, after: counter - 1))
+        #expect(!isValid(text, after: counter))
         #expect(!isValid(text, package: "com.example.shop2"))
         #expect(!isValid(text, hash: [UInt8](repeating: 0, count: 32)))
         #expect(!isValid(text, hash: []))
         let other = text.split(separator: ".")[2]
-        #expect(!isValid("v1.\(counter / 2 + 1).\(other)") || counter == 1)
+        #expect(!isValid("v1.\(counter / 2 + 2).\(other)"))
+    }
+
+    @Test func `a first counter of 0 is refused`() throws {
+        let text = try text(0)
+        expectEqual(UnverifiedKeySignature(Array(text.utf8))?.counter, .zero)
+        #expect(!isValid(text))
     }
 
     @Test func `a text has one spelling`() throws {

@@ -13,6 +13,7 @@ let settings: [SwiftSetting] = [
 ]
 
 let attest: Target.Dependency = .product(name: "AppAttest", package: "portcullis")
+let keys: Target.Dependency = .product(name: "KeyAttestation", package: "portcullis")
 let device: Target.Dependency = .product(name: "SoftwareAuthenticator", package: "portcullis")
 let client: Target.Dependency = .product(name: "PortcullisClient", package: "portcullis")
 let testing: Target.Dependency = .product(name: "PortcullisClientTesting", package: "portcullis")
@@ -30,6 +31,11 @@ let package = Package(
         .target(
             name: "AppAttestServer",
             dependencies: [attest, crypto],
+            swiftSettings: settings
+        ),
+        .target(
+            name: "KeyAttestationServer",
+            dependencies: [keys, crypto],
             swiftSettings: settings
         ),
         // An app, as the client's documentation says it, on Linux.

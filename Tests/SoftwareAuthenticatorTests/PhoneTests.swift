@@ -169,8 +169,9 @@ import Testing
             challenge: request.challenge,
             headers: []
         )
+        let hash = ContiguousArray(SHA256.digest(of: lines).array)
         let isValid = signature.isValid(
-            clientDataHash: SHA256.digest(of: lines).array,
+            clientDataHash: hash.span,
             package: Self.package,
             key: key.publicKey
         )

@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func `Foundation is allowed for names alone, in the files that are listed`() throws {
-        let path = try #require(Held.foundationFiles.keys.sorted().last)
+        let path = try #require(Held.foundationFiles.keys.sorted().first)
         #expect(path.hasSuffix("ObjectRefusal+Foundation.swift"))
         let check = ImportCheck(manifest: Manifest(source: source(".part(\"AppAttest\")")))
         func imports(_ text: String, _ path: String) -> Int {

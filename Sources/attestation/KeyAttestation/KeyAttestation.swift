@@ -1,5 +1,5 @@
 // Verifies Android Key Attestation: the certificate chain with which a phone's hardware vouches for
-// a key in Android's keystore, and what that key signs.
+// a key in Android's keystore, and what that key signs. KeyAttestation.docc shows how to use it.
 //
 // A chain is read into an `UnverifiedKeyAttestation`. Its `verified(…)` runs the procedure from top
 // to bottom and gives a `VerifiedKeyAttestation`, which nothing else can make, or throws the
@@ -11,6 +11,10 @@
 // no clock and has no default for time, roots, status list, app or policy. Whether the challenge is
 // one that was issued, whether a key is enrolled already and the atomic advance of the counter
 // belong to the caller.
+//
+// A proof is not `Decodable`: bytes that were decoded prove nothing. `KeyAttestationRecord` is what
+// a server stores and reads back. `LocalizedError` alone needs Foundation, and has a file of its
+// own.
 //
 // Certificates are read by `PlainCertificate` and `DERCursor`, in the gateway too: genuine chains
 // have extensions that OpenSSL can't decode (a CRL distribution point of one zero byte), and RFC

@@ -62,15 +62,29 @@ public struct UnverifiedKeySignature: Sendable {
         return true
     }
 
-    /// Whether the key signed this counter, package and client data.
+    /// Checks that the key signed this counter, package and client data, after the last signature
+    /// that was accepted.
     ///
-    /// - clientDataHash: SHA-256 of the client data, 32 bytes.
-    public func isValid(clientDataHash: [UInt8], package: String, key: P256PublicKey) -> Bool {
+    /// - Parameters:
+    ///   - clientDataHash: SHA-256 of the client data, 32 bytes.
+    ///   - package: the package name of the app in which the key was attested.
+    ///   - key: the key that was attested.
+    ///   - stored: the counter of the last accepted signature, 0 after the attestation. A server
+    ///     that accepts numbers out of order passes the one below its window, and looks itself
+    ///     for a number that it has seen.
+    /// - Returns: whether all of it holds.
+    public func isValid(
+        clientDataHash: [UInt8],
+        package: String,
+        key: P256PublicKey,
+        after stored: SignCounter
+    ) -> Bool {
         let hash = ContiguousArray(clientDataHash)
-        return isValid(clientDataHash: hash.span, package: package, key: key)
+        return counter > stored && isValid(clientDataHash: hash.span, package: package, key: key)
     }
 
-    /// Whether the key signed this counter, package and client data.
+    /// Whether the key signed this counter, package and client data. The counter is for the caller:
+    /// a store that others share compares and sets it in one step.
     ///
     /// - clientDataHash: SHA-256 of the client data, 32 bytes.
     package func isValid(clientDataHash: Span<UInt8>, package: String, key: P256PublicKey) -> Bool {

@@ -355,7 +355,8 @@ final class AndroidGateway: Sendable {
             signature.isValid(
                 clientDataHash: SHA256.digest(of: lines).array,
                 package: AndroidApp.package,
-                key: key.publicKey
+                key: key.publicKey,
+                after: .zero
             )
         else {
             return .refused(Refusal(status: 403, reason: "signature-mismatch", next: "none"))

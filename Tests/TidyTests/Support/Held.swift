@@ -89,7 +89,9 @@ enum Held {
     /// them all the same.
     static let foundationFiles: [String: String] = [
         "Sources/attestation/AppAttest/ObjectRefusal+Foundation.swift":
-            "LocalizedError, which localizedDescription asks for, and Date, as a value"
+            "LocalizedError, which localizedDescription asks for, and Date, as a value",
+        "Sources/attestation/KeyAttestation/KeyAttestationRefusal+Foundation.swift":
+            "LocalizedError, which localizedDescription asks for",
     ]
 
     /// What Foundation offers that reads a clock or does I/O, in the files above.
