@@ -70,6 +70,9 @@ extension AppIDHash: Codable {
 }
 
 /// Apple's two services, one of which attested a key (the AAGUID of an attestation).
+///
+/// Frozen: Apple has these two services.
+@frozen
 public enum AttestationEnvironment: String, Hashable, Codable, Sendable, CaseIterable {
     /// App Store, TestFlight and enterprise builds, and Xcode builds whose entitlement says so.
     case production

@@ -70,6 +70,8 @@ public struct RefusalAdvice: Hashable, Sendable {
 public typealias AttestationRefusal = ObjectRefusal<AttestationRefusalReason>
 
 /// The step of an attestation's verification that failed.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
 @nonexhaustive
 public enum AttestationRefusalReason: String, RefusalReason {
     /// Not an App Attest attestation object.
@@ -153,6 +155,8 @@ public enum AttestationRefusalReason: String, RefusalReason {
 public typealias AssertionRefusal = ObjectRefusal<AssertionRefusalReason>
 
 /// The step of an assertion's verification that failed.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
 @nonexhaustive
 public enum AssertionRefusalReason: String, RefusalReason {
     /// Not an App Attest assertion.
@@ -201,6 +205,8 @@ public enum AssertionRefusalReason: String, RefusalReason {
 public typealias ReceiptRefusal = ObjectRefusal<ReceiptRefusalReason>
 
 /// The check of a receipt that failed.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
 @nonexhaustive
 public enum ReceiptRefusalReason: String, RefusalReason {
     /// Not a receipt: the message or its contents are malformed (check 3).

@@ -14,6 +14,9 @@ package import Signatures
 
 /// The platform whose attestation vouches for a key. The raw value is the word in exports: add,
 /// never rename.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum DevicePlatform: String, CaseIterable, Codable, Hashable, Sendable {
     /// Apple's App Attest.
     case apple

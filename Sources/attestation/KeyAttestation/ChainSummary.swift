@@ -94,6 +94,9 @@ package struct ChainSummary: Sendable {
 }
 
 /// How the keys of a phone came to be certified.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum Provisioning: String, CaseIterable, Sendable {
     /// In the factory: one key for a batch of phones, with a certificate for ten years.
     case factory

@@ -3,6 +3,8 @@
 public struct KeyAttestationRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     /// The step that failed, in the order of the procedure. The raw value is what logs, metrics and
     /// answers call it; it does not change.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
     @nonexhaustive
     public enum Reason: String, CaseIterable, Sendable {
         /// Steps 1 and 8: no chain of certificates, or no key description.

@@ -53,6 +53,9 @@ public struct KeyDescription: Hashable, Sendable {
 }
 
 /// Where a key lives, or what made a description.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum SecurityLevel: Int64, CaseIterable, Sendable {
     /// The system itself.
     case software = 0
@@ -63,6 +66,9 @@ public enum SecurityLevel: Int64, CaseIterable, Sendable {
 }
 
 /// Where a key comes from.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum KeyOrigin: Int64, CaseIterable, Sendable {
     /// Made where it lives.
     case generated = 0
@@ -77,6 +83,9 @@ public enum KeyOrigin: Int64, CaseIterable, Sendable {
 }
 
 /// What was checked when the system was started.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum VerifiedBootState: Int64, CaseIterable, Sendable {
     /// The system is the maker's.
     case verified = 0

@@ -3,6 +3,9 @@ import Encodings
 /// The sha-256 member of a `Content-Digest` field (RFC 9530 §2, a dictionary of RFC 8941 §3.2).
 public enum ContentDigest {
     /// The meaning of a field.
+    ///
+    /// Frozen: a field has a digest, or none, or is wrong.
+    @frozen
     public enum Reading: Equatable, Sendable {
         /// SHA-256 of the content, 32 bytes.
         case digest([UInt8])

@@ -65,6 +65,11 @@ public struct SignedParts: OptionSet, Hashable, Sendable {
 }
 
 /// What an assertion signs on a route.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum SigningForm: Hashable, Sendable {
     /// The request described in lines, then one line for each header, in this order.
     ///
@@ -91,6 +96,11 @@ public enum SigningForm: Hashable, Sendable {
 /// were good in two forms. Then an assertion made for one rule would be good at another rule that
 /// signs in the other form, and that rule might not check what prevents a second use (a challenge).
 /// So each form accepts only its own domain, and the first bytes of client data tell the domain.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
 public enum ClientDataDomain: Hashable, Sendable {
     /// Begins with the name and version of the line form, this one or a later one.
     case lines

@@ -1,6 +1,9 @@
 public import AppAttest
 
 /// One fault of an attestation.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the object.
     case trailingByte = "trailing-byte"
@@ -72,6 +75,9 @@ public enum AttestationDamage: String, Hashable, Sendable, CaseIterable {
 /// The text of an Android key has the same faults. Its members are version, counter and signature:
 /// a truncated one has no signature, one with short data no counter, and another version stands in
 /// the place of malformed extensions.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the object.
     case trailingByte = "trailing-byte"
@@ -130,6 +136,9 @@ public enum AssertionDamage: String, Hashable, Sendable, CaseIterable {
 }
 
 /// One fault of a receipt.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum ReceiptDamage: String, Hashable, Sendable, CaseIterable {
     /// A byte after the message.
     case trailingByte = "trailing-byte"

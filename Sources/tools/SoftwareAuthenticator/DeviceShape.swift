@@ -4,6 +4,9 @@ internal import Encodings
 
 /// The system whose objects a device makes. The differences are mostly undocumented and come from
 /// genuine objects.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum DeviceShape: Hashable, Sendable {
     /// iOS 14 and 15: no extension map, flags 0x40; the leaf names the system's version, and
     /// neither build nor platform.

@@ -162,6 +162,9 @@ extension SoftwareKey {
 }
 
 /// The origin of a receipt.
+///
+/// Frozen: another word in a receipt is malformed.
+@frozen
 public enum ReceiptKind: Hashable, Sendable {
     /// In an attestation: type ATTEST, without a risk metric.
     case attest

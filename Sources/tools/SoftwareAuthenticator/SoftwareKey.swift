@@ -47,6 +47,9 @@ public struct SoftwareKey: Sendable {
 
 extension SoftwareKey {
     /// The environment in the import line of a key.
+    ///
+    /// May grow: a `switch` over it has an `@unknown default`.
+    @nonexhaustive(warn)
     public enum ImportEnvironment: String, Hashable, Sendable, CaseIterable {
         /// Attested in Apple's production service.
         case production

@@ -75,6 +75,9 @@ public enum AttestationDiagnosis {
 ///
 /// The diagnosis tries each mistake, and names the one with which the object verifies. Such an
 /// object is still refused.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+@nonexhaustive(warn)
 public enum ClientMistake: String, Hashable, Sendable, CaseIterable {
     /// None: the hash is SHA-256 of the client data.
     case none

@@ -20,6 +20,9 @@ public import Signatures
 /// twice. Other fields are skipped.
 public struct ReceiptFields: Sendable {
     /// The origin of a receipt.
+    ///
+    /// Frozen: another word in a receipt is malformed.
+    @frozen
     public enum Kind: String, Codable, Sendable, CaseIterable {
         case attest = "ATTEST"
         /// From Apple's server, in exchange for an older one, with a risk metric.
