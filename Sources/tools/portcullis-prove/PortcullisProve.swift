@@ -22,7 +22,8 @@ struct PortcullisProve: ParsableCommand {
             Sources/client/docs/proving.md.
 
             The run ends when a driver has played all cases. Exits 0 when all passed, 1 when one \
-            failed.
+            failed. SIGINT and SIGTERM end it before, with the gateways that it started and \
+            without a report; the status is 128 and the signal's number then, as of a shell.
             """
     )
 
@@ -97,7 +98,9 @@ struct PortcullisProve: ParsableCommand {
         }
         let server = try ProvingServer(settings)
         Self.say("\(chosen.count) cases; the driver calls http://\(address):\(server.port)/next")
+        let signals = EndingSignals(ending)
         let status = ending.wait()
+        signals.stop()
         server.stop()
         guard status == 0 else { Glibc.exit(status) }
     }
@@ -164,6 +167,12 @@ private final class Ending: Sendable {
     private let ended = DispatchSemaphore(value: 0)
     private let queue = DispatchQueue(label: "portcullis.prove.ending")
 
+    /// Ends it at once.
+    func interrupt(with status: Int32) {
+        self.status.withLock { $0 = status }
+        ended.signal()
+    }
+
     func end(with status: Int32) {
         self.status.withLock { $0 = status }
         // The driver gets its last step before the program ends.
@@ -176,4 +185,23 @@ private final class Ending: Sendable {
         ended.wait()
         return status.withLock { $0 }
     }
+}
+
+/// Ends the run when an operator or a test ends the program.
+private struct EndingSignals {
+    private let sources: [any DispatchSourceSignal]
+
+    init(_ ending: Ending) {
+        let queue = DispatchQueue(label: "portcullis.prove.signals")
+        sources = [SIGINT, SIGTERM].map { number in
+            // The source hears of it in place of the default, which ends the process.
+            Glibc.signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
+            source.setEventHandler { ending.interrupt(with: 128 + number) }
+            source.activate()
+            return source
+        }
+    }
+
+    func stop() { for source in sources { source.cancel() } }
 }

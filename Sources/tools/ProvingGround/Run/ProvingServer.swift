@@ -42,7 +42,7 @@ package final class ProvingServer: Sendable {
         }
     }
 
-    /// Ends it, with what runs.
+    /// Ends it, with what runs: no gateway is left, and no folder.
     package func stop() {
         runs.close()
         server.stop()
@@ -58,10 +58,14 @@ package final class ProvingServer: Sendable {
 private final class CurrentRun: Sendable {
     private let settings: ProvingServer.Settings
     private let channel = Mutex<DriverChannel?>(nil)
+    private let running = RunningGateways()
 
     init(_ settings: ProvingServer.Settings) { self.settings = settings }
 
-    func close() { channel.withLock { $0?.close() } }
+    func close() {
+        channel.withLock { $0?.close() }
+        running.close()
+    }
 
     func answer(_ request: ServedRequest) -> ServedAnswer? {
         guard request.method == "POST", request.path == "/next" else {
@@ -112,7 +116,8 @@ private final class CurrentRun: Sendable {
             platform: platform,
             offers: offers,
             host: String(name),
-            channel: next
+            channel: next,
+            running: running
         )
         Thread.detachNewThread { run.play() }
     }
@@ -133,7 +138,8 @@ private struct ProvingRun: Sendable {
         platform: ProvingPlatform,
         offers: Set<ClientOffer>,
         host: String,
-        channel: DriverChannel
+        channel: DriverChannel,
+        running: RunningGateways
     ) {
         self.settings = settings
         (self.client, self.offers, self.host, self.channel) = (client, offers, host, channel)
@@ -144,6 +150,7 @@ private struct ProvingRun: Sendable {
             authority: SoftwareAuthority(
                 madeAt: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
             ),
+            running: running,
             trace: settings.trace
         )
     }

@@ -23,6 +23,7 @@ final class GatewayProcess: Sendable {
 
     private let program: String
     private let folder: URL
+    private let running: RunningGateways
     private let state = Mutex(State())
     private let changed = NSCondition()
 
@@ -34,8 +35,13 @@ final class GatewayProcess: Sendable {
     /// Starts it in a folder.
     ///
     /// - text: its configuration, with `127.0.0.1:0` as its first address.
-    init(_ program: String, in folder: URL, _ text: String) throws(ToolError) {
-        (self.program, self.folder) = (program, folder)
+    init(
+        _ program: String,
+        in folder: URL,
+        _ text: String,
+        _ running: RunningGateways
+    ) throws(ToolError) {
+        (self.program, self.folder, self.running) = (program, folder, running)
         try write(text)
         try start()
     }
@@ -46,7 +52,7 @@ final class GatewayProcess: Sendable {
     func kill() {
         let process = state.withLock { $0.hasEnded ? 0 : $0.process }
         guard process > 0 else { return }
-        Glibc.kill(process, SIGKILL)
+        running.kill(process)
         _ = awaits { $0.hasEnded }
     }
 
@@ -141,7 +147,10 @@ final class GatewayProcess: Sendable {
 
     private func spawn() throws(ToolError) {
         let pipe = Pipe()
-        let process = try Self.spawn(program, ["serve", file.path], folder, pipe)
+        let (program, file, folder) = (program, file, folder)
+        let process = try running.start { () throws(ToolError) in
+            try Self.spawn(program, ["serve", file.path], folder, pipe)
+        }
         try? pipe.fileHandleForWriting.close()
         state.withLock { state in
             (state.process, state.hasEnded, state.log) = (process, false, "")
@@ -159,8 +168,7 @@ final class GatewayProcess: Sendable {
                 state.log += String(decoding: data, as: UTF8.self)
             }
         }
-        var status: Int32 = 0
-        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        running.fetchEnd(of: process)
         note { $0.hasEnded = true }
     }
 

@@ -11,6 +11,7 @@ struct StandSettings: Sendable {
     let address: String
     let platform: ProvingPlatform
     let authority: SoftwareAuthority
+    let running: RunningGateways
     /// Called with a line for each request and each call of the device.
     let trace: (@Sendable (String) -> Void)?
 }
@@ -36,16 +37,17 @@ final class ProvingStand: Sendable {
         gatewaySettings = proving.gateway
         let ledger = ProvingLedger(settings.platform, trace: settings.trace)
         self.ledger = ledger
-        let folder = try Self.folder()
+        let running = settings.running
+        let folder = try Self.folder(running)
         self.folder = folder
         var isWhole = false
-        defer { if !isWhole { try? FileManager.default.removeItem(at: folder) } }
+        defer { if !isWhole { running.remove(folder: folder) } }
         let origin = ProvingOrigin(ledger, proving.origin)
         let originServer = try LoopbackServer { origin.answer($0) }
         self.origin = origin
         try Self.write(settings.authority.rootPEM, to: folder.appending(path: "root.pem"))
         let text = proving.gateway.text(origin: originServer.port, for: settings.platform)
-        gateway = try GatewayProcess(settings.program, in: folder, text)
+        gateway = try GatewayProcess(settings.program, in: folder, text, running)
         let middle = ProvingMiddle(gateway, ledger, proving.middle)
         self.middle = middle
         let device = ProvingDevice(
@@ -85,12 +87,13 @@ final class ProvingStand: Sendable {
         servers.device.stop()
         gateway.kill()
         servers.origin.stop()
-        try? FileManager.default.removeItem(at: folder)
+        settings.running.remove(folder: folder)
     }
 
-    private static func folder() throws(ToolError) -> URL {
+    private static func folder(_ running: RunningGateways) throws(ToolError) -> URL {
         let folder = FileManager.default.temporaryDirectory
             .appending(path: "portcullis-prove-\(UUID().uuidString)")
+        guard running.add(folder: folder) else { throw ToolError("the server ends") }
         do {
             try FileManager.default.createDirectory(
                 at: folder,
