@@ -254,6 +254,18 @@ import Testing
         expectEqual(verdict, .init(effects: isTaken ? effects : [], step: .deliver))
     }
 
+    @Test func `the first advice about a route starts the enrolment, and later ones do not`() {
+        for (proof, effects) in [
+            (Proof.none(.routeUnknown), [RequestMachine.Effect.enrol]),
+            (.none(.enrolling), []), (key, []),
+        ] {
+            var machine = machine()
+            let answer = Answer(status: 200, next: .signAgain)
+            let verdict = machine.answered(answer, to: proof, now: Self.now)
+            expectEqual(verdict, .init(effects: effects, step: .deliver))
+        }
+    }
+
     @Test(arguments: [
         ("session-unknown" as String?, [RequestMachine.Effect.forgetSession, .forgetChallenges]),
         ("session-refused", [.expectAssertions]), ("session-replayed", []), (nil, []),

@@ -223,6 +223,10 @@ struct RequestMachine: Sendable {
             }
             verdict.effects.append(.enrol)
         }
+        // So that the second request has a proof. The effect does nothing where a key is there.
+        if answer.next == .signAgain, proof == .none(.routeUnknown) {
+            verdict.effects.append(.enrol)
+        }
         // Without that, an ended session would be used for as long as it was to live.
         if answer.next == .signAgain, case .session = proof, let reason = answer.nextReason {
             verdict.effects += effects(of: reason, proof)

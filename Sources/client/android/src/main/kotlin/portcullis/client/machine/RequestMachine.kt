@@ -128,6 +128,10 @@ internal class RequestMachine(
             proof.key?.let { effects.add(Effect.ForgetKey(it, "observed")) }
             effects.add(Effect.Enrol)
         }
+        // So that the second request has a proof. The effect does nothing where a key is there.
+        if (facts.next == Refusal.Next.SIGN_AGAIN && proof is Proof.None && proof.absence == Absence.RouteUnknown) {
+            effects.add(Effect.Enrol)
+        }
         // Without that, an ended session would be used for as long as it was to live.
         if (facts.next == Refusal.Next.SIGN_AGAIN && proof is Proof.Session && facts.nextReason != null) {
             addEffects(facts.nextReason, effects)
