@@ -29,7 +29,7 @@ private fun post(url: String, document: Any): Map<*, *> {
 }
 
 /** The device that the proving ground plays. Handles are kept by alias, as a keystore keeps its keys. */
-private class Device(private val url: String) : PortcullisKeys {
+private class Device(private val url: String, private val install: String) : PortcullisKeys {
     private class Key(val handle: String, val chain: List<ByteArray>)
 
     private fun ask(name: String, question: Any): Map<*, *> {
@@ -46,24 +46,24 @@ private class Device(private val url: String) : PortcullisKeys {
     override fun generate(alias: String, attestationChallenge: ByteArray) {
         val made = ask("keys", mapOf("challenge" to Base64.getEncoder().encodeToString(attestationChallenge)))
         val chain = (made["chain"] as List<*>).map { Base64.getDecoder().decode(it as String) }
-        keys[alias] = Key(made["key"] as String, chain)
+        keys[install + alias] = Key(made["key"] as String, chain)
     }
 
-    override fun chain(alias: String) = keys[alias]?.chain ?: emptyList()
+    override fun chain(alias: String) = keys[install + alias]?.chain ?: emptyList()
 
     /** The point is at the end of the leaf's key, which its algorithm announces. */
-    override fun point(alias: String): ByteArray? = keys[alias]?.let { key ->
+    override fun point(alias: String): ByteArray? = keys[install + alias]?.let { key ->
         val factory = java.security.cert.CertificateFactory.getInstance("X.509")
         factory.generateCertificate(key.chain[0].inputStream()).publicKey.encoded.takeLast(65).toByteArray()
     }
 
-    override fun sign(alias: String, message: ByteArray): ByteArray? = keys[alias]?.let { key ->
+    override fun sign(alias: String, message: ByteArray): ByteArray? = keys[install + alias]?.let { key ->
         val question = mapOf("key" to key.handle, "message" to Base64.getEncoder().encodeToString(message))
         Base64.getDecoder().decode(ask("sign", question)["signature"] as String)
     }
 
     override fun delete(alias: String) {
-        keys.remove(alias)?.let { ask("delete", mapOf("key" to it.handle)) }
+        keys.remove(install + alias)?.let { ask("delete", mapOf("key" to it.handle)) }
     }
 
     companion object {
@@ -87,9 +87,10 @@ private class Driver(private val folder: File) {
             installs += 1
             Device.keys.clear()
         }
+        val name = "record-" + installs + if (step["state"] == "another") "-" + process(step) else ""
         val builder = PortcullisConfiguration.Builder(
-            step["gateway"] as String, step["package"] as? String ?: PACKAGE, File(folder, "record-" + installs),
-            Device(step["device"] as String)
+            step["gateway"] as String, step["package"] as? String ?: PACKAGE, File(folder, name),
+            Device(step["device"] as String, name)
         )
         builder.context((step["context"] as? String)?.toByteArray()).fetchesPlan(step["plan"] == true)
             .usesSessions(step["sessions"] == true).clock(clock)
@@ -99,10 +100,15 @@ private class Driver(private val folder: File) {
 
     private fun process(step: Map<*, *>) = (step["process"] as? Double ?: 0.0).toInt()
 
-    private fun client(step: Map<*, *>) = clients[process(step)] ?: throw IllegalStateException("no such process")
+    private fun client(step: Map<*, *>) = client(process(step))
+
+    private fun client(number: Int) = clients[number] ?: throw IllegalStateException("no such process")
 
     private fun send(step: Map<*, *>): Map<String, Any> {
-        val work = List((step["count"] as? Double ?: 1.0).toInt()) { number ->
+        val beside = (step["beside"] as? List<*> ?: emptyList<Any>()).map { client((it as Double).toInt()) }
+        val count = (step["count"] as? Double ?: 1.0).toInt()
+        val asked = (listOf(client(step)) + beside).flatMap { client -> List(count) { client to it } }
+        val work = asked.map { (client, number) ->
             Callable {
                 fun filled(text: Any?) = (text as String).replace("{n}", "" + number)
                 val request = PortcullisRequest.Builder(step["method"] as String, filled(step["path"]))
@@ -112,7 +118,7 @@ private class Driver(private val folder: File) {
                 }
                 (step["content"] as? String)?.let { request.content(it.toByteArray()) }
                 val start = System.nanoTime()
-                val answer = answer(client(step).send(request.build()))
+                val answer = answer(client.send(request.build()))
                 answer["seconds"] = (System.nanoTime() - start) / 1e9
                 answer
             }
@@ -165,7 +171,9 @@ fun main(words: Array<String>) {
     val driver = Driver(File(words[1]))
     var content: Map<String, Any> = mapOf(
         "client" to "kotlin", "platform" to "android",
-        "offers" to listOf("clock", "plan", "sessions", "processes", "contexts", "redirects", "reset", "prewarm")
+        "offers" to listOf(
+            "clock", "plan", "sessions", "processes", "installs", "contexts", "redirects", "reset", "prewarm"
+        )
     )
     while (true) {
         val step = post(words[0] + "/next", content)

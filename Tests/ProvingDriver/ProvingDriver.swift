@@ -47,8 +47,8 @@ package final class ProvingDriver {
     /// Plays all cases.
     package func run() async throws -> End {
         let offers = [
-            "clock", "contexts", "device-tokens", "plan", "prewarm", "processes", "redirects",
-            "reset", "sessions",
+            "clock", "contexts", "device-tokens", "installs", "plan", "prewarm", "processes",
+            "redirects", "reset", "sessions", "support",
         ]
         var result: [String: Any] = ["client": "swift", "platform": "ios", "offers": offers]
         while true {
@@ -71,7 +71,7 @@ package final class ProvingDriver {
         let process = step["process"] as? Int ?? 1
         if step["do"] as? String == "start" {
             apps[process]?.kill()
-            apps[process] = try start(step)
+            apps[process] = try start(step, process)
             return [:]
         }
         if step["do"] as? String == "clock" {
@@ -80,7 +80,9 @@ package final class ProvingDriver {
         }
         guard let app = apps[process] else { throw DriverFault("no process \(process)") }
         switch step["do"] as? String {
-        case "send": return ["answers": try await app.answers(to: step)]
+        case "send":
+            let others = (step["beside"] as? [Int] ?? []).compactMap { apps[$0] }
+            return ["answers": try await DrivenApp.answers(of: [app] + others, to: step)]
         case "prewarm": _ = await app.session.prewarm()
         case "reset":
             if let context = step["context"] as? String {
@@ -95,7 +97,7 @@ package final class ProvingDriver {
         return [:]
     }
 
-    private func start(_ step: [String: Any]) throws -> DrivenApp {
+    private func start(_ step: [String: Any], _ process: Int) throws -> DrivenApp {
         guard let gateway = (step["gateway"] as? String).flatMap(URL.init(string:)),
             let device = (step["device"] as? String).flatMap(URL.init(string:))
         else { throw DriverFault("no gateway") }
@@ -112,8 +114,11 @@ package final class ProvingDriver {
         configuration.fetchesPlan = step["plan"] as? Bool ?? false
         configuration.usesSessions = step["sessions"] as? Bool ?? false
         configuration.context = (step["context"] as? String).map { Data($0.utf8) }
-        let record = folder.appending(path: "record")
-        return DrivenApp(configuration, gateway, RemoteDevice(device), record, misconduct)
+        let isAnother = step["state"] as? String == "another"
+        let record = folder.appending(path: isAnother ? "record-\(process)" : "record")
+        var remote = RemoteDevice(device)
+        remote.isSupported = step["supported"] as? Bool ?? true
+        return DrivenApp(configuration, gateway, remote, record, misconduct)
     }
 }
 
@@ -155,21 +160,24 @@ struct DrivenApp {
     /// Ends it as a kill does: from now on it reaches nothing and writes nothing.
     func kill() { life.end() }
 
-    /// Sends a request as often as the step says, at once.
-    func answers(to step: [String: Any]) async throws -> [[String: Any]] {
-        let count = step["count"] as? Int ?? 1
-        let requests = try (0..<count).map { try request(step, number: $0) }
-        return await withTaskGroup(of: (Int, DrivenAnswer).self) { group in
-            for (number, request) in requests.enumerated() {
-                group.addTask { [session, insists] in
+    /// Has each of them send a request as often as the step says, all at once.
+    static func answers(
+        of apps: [DrivenApp],
+        to step: [String: Any]
+    ) async throws -> [[String: Any]] {
+        let numbers = 0..<(step["count"] as? Int ?? 1)
+        let work = try apps.flatMap { app in
+            try numbers.map { (app, try app.request(step, number: $0)) }
+        }
+        return await withTaskGroup(of: DrivenAnswer.self) { group in
+            for (app, request) in work {
+                group.addTask { [session = app.session, insists = app.insists] in
                     let answer = await DrivenAnswer(to: request, session)
-                    guard insists, answer.mayHaveRun else { return (number, answer) }
-                    return (number, await DrivenAnswer(to: request, session))
+                    guard insists, answer.mayHaveRun else { return answer }
+                    return await DrivenAnswer(to: request, session)
                 }
             }
-            var answers = [[String: Any]](repeating: [:], count: count)
-            for await (number, answer) in group { answers[number] = answer.json }
-            return answers
+            return await group.reduce(into: []) { $0.append($1.json) }
         }
     }
 

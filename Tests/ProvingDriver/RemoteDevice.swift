@@ -37,6 +37,8 @@ struct RemoteCalls: Sendable {
 /// The device of the proving ground.
 struct RemoteDevice: Sendable {
     private let calls: RemoteCalls
+    /// What the system says about it.
+    var isSupported = true
 
     init(_ server: URL) { calls = RemoteCalls(server) }
 
@@ -88,7 +90,7 @@ struct MortalService: AttestationService, DeviceTokenService {
     let life: Life
     let device: RemoteDevice
 
-    var isSupported: Bool { true }
+    var isSupported: Bool { device.isSupported }
 
     func generateKey() async throws(AttestationServiceError) -> String {
         try check()

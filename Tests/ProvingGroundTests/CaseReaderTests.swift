@@ -55,7 +55,7 @@ import Testing
         ),
         (
             head + "always: sometimes\nsteps: [{ send: {} }]\n",
-            "signing/case.yaml:4: always: found something else; use true"
+            "signing/case.yaml:4: always: found"
         ),
         (head + "needs: [time]\nsteps: [{ send: {} }]\n", "needs[0]: found \"time\"; use clock"),
     ]

@@ -15,7 +15,10 @@ def post(url, value):
 
 class Apple:
     makes_key_first = True
-    def __init__(self, start): self.url, self.package = start["device"], start.get("package", "com.example.shop")
+    def __init__(self, start):
+        self.url, self.package = start["device"], start.get("package", "com.example.shop")
+        self.is_supported = start.get("supported", True)
+
     def token(self): return post(self.url + "/device-token", {})["token"]
     def make_key(self): return post(self.url + "/keys", {})["key_id"]
 
@@ -74,10 +77,10 @@ def run_client(pipe, start, device, folder, ahead):
         elif step["do"] == "sign-out": client.sign_out()
 
 def main(server, platform="ios"):
-    folder, ahead, processes = tempfile.mkdtemp(), 0, {}
+    folder, ahead, processes = tempfile.mkdtemp(), 0, {}  # a folder within for each install
     device, system = Android if platform == "android" else Apple, multiprocessing.get_context("spawn")
-    offers = ["clock", "plan", "sessions", "processes", "contexts", "device-tokens", "redirects", "reset",
-              "prewarm"]
+    offers = ["clock", "plan", "sessions", "processes", "installs", "contexts", "device-tokens", "redirects", "reset",
+              "prewarm"] + (["support"] if platform == "ios" else [])
     result = {"client": "python", "platform": platform, "offers": offers}
 
     def stop(number):
@@ -96,17 +99,17 @@ def main(server, platform="ios"):
             if step["state"] == "new":
                 for other in list(processes): stop(other)
                 shutil.rmtree(folder)
+            install = f"{folder}/{number if step['state'] == 'another' else 0}"
             pipe, theirs = system.Pipe()
-            process = system.Process(target=run_client, args=(theirs, step, device, folder, ahead), daemon=True)
+            process = system.Process(target=run_client, args=(theirs, step, device, install, ahead), daemon=True)
             process.start()
             theirs.close()
             processes[number] = process, pipe
             return pipe.recv()
-        answers = [{}]
-        for _, pipe in processes.values() if step["do"] == "clock" else [processes[number]]:
-            pipe.send(step)
-            answers.append(pipe.recv())
-        return answers[-1]
+        asked = list(processes) if step["do"] == "clock" else [number, *step.get("beside", [])]
+        for one in asked: processes[one][1].send(step)
+        results = [processes[one][1].recv() for one in asked]
+        return {name: sum((found[name] for found in results), []) for found in results[:1] for name in found}
 
     while (step := post(server + "/next", result))["do"] != "end":
         try: result = do(step)

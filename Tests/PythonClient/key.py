@@ -13,6 +13,7 @@ class Key:
 
     def state(self, record):
         if record.get("proven"): return "proven"
+        if not self.client.device.is_supported: return "unsupported"
         longest = Limits.retry_after_max * (1 + Limits.retry_spread)
         return "held" if 0 < record.get("held", 0) - self.now() <= longest else "enrolling"
 

@@ -97,8 +97,9 @@ class Request:
         self.key_id = self.wait(0 if hastes else Limits.enrolment_wait, client.key.wait)
         if not self.key_id:
             record = client.key.file.read()
-            proof.kind = "held" if client.key.state(record) == "held" else "enrolling"
-            if record.get("device_failures", 0) >= 2: proof.add("unsupported", "1")
+            state = client.key.state(record)
+            proof.kind = "counted" if state == "unsupported" else "held" if state == "held" else "enrolling"
+            if state == "unsupported" or record.get("device_failures", 0) >= 2: proof.add("unsupported", "1")
             return proof
         if "session" in route["accept"] and client.has_sessions and not self.avoids_session:
             proof.session, proof.number = self.wait(0 if hastes else Limits.session_wait,

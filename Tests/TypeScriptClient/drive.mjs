@@ -23,7 +23,9 @@ function post(url, value) {
 
 class Apple {
     makesKeyFirst = true;
-    constructor({ device, package: name = "com.example.shop" }) { Object.assign(this, { url: device, package: name }); }
+    constructor({ device, package: name = "com.example.shop", supported = true }) {
+        Object.assign(this, { url: device, package: name, isSupported: supported });
+    }
     async token() { return (await post(this.url + "/device-token", {})).token; }
     async makeKey() { return (await post(this.url + "/keys", {})).key_id; }
     ask(call, key, hash) { return post(this.url + call, { key_id: key, hash: hash.toString("base64") }); }
@@ -65,39 +67,50 @@ async function answerOf(client, step, number) {
 
 const [server, platform = "ios"] = process.argv.slice(2);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "client-"));
-let ahead = 0, client, step;
-const offers = ["clock", "plan", "sessions", "contexts", "device-tokens", "redirects", "reset", "prewarm"];
+let ahead = 0, step;
+/** By the number of the process, which is one of this program: two can't share a record. */
+const clients = new Map();
+const offers = ["clock", "plan", "sessions", "installs", "contexts", "device-tokens", "redirects", "reset", "prewarm",
+    ...platform == "ios" ? ["support"] : []];
 let result = { client: "typescript", platform, offers };
 
 /** As a kill does: the client makes no call any more, and writes nothing. */
-function stop() {
+function stop(number) {
+    const client = clients.get(number);
     if (!client) return;
     client.call = () => new Promise(() => {});
     client.key.file.save = client.routes.file.save = () => {};
-    client = null;
+    clients.delete(number);
 }
 
 function start(step) {
-    const { state, gateway, plan, sessions, context } = step;
-    stop();
-    if (state == "new") fs.rmSync(folder, { recursive: true, force: true });
-    const now = () => Date.now() / 1000 + ahead;
-    client = new Client(gateway, new (platform == "android" ? Android : Apple)(step), folder, { plan, sessions, context, now });
+    const { process: number, state, gateway, plan, sessions, context } = step;
+    stop(number);
+    if (state == "new") {
+        for (const other of [...clients.keys()]) stop(other);
+        fs.rmSync(folder, { recursive: true, force: true });
+    }
+    const now = () => Date.now() / 1000 + ahead, install = path.join(folder, `${state == "another" ? number : 0}`);
+    const device = new (platform == "android" ? Android : Apple)(step);
+    clients.set(number, new Client(gateway, device, install, { plan, sessions, context, now }));
 }
 
 while ((step = await post(server + "/next", result)).do != "end") {
     result = {};
     try {
+        const client = clients.get(step.process);
         if (step.do == "start") start(step);
         else if (step.do == "send") {
-            const sent = Array.from({ length: step.count ?? 1 }, (_, number) => answerOf(client, step, number));
+            const asked = [client, ...(step.beside ?? []).map((number) => clients.get(number))];
+            const sent = asked.flatMap((one) =>
+                Array.from({ length: step.count ?? 1 }, (_, number) => answerOf(one, step, number)));
             result = { answers: await Promise.all(sent) };
         }
         else if (step.do == "clock") ahead += step.seconds;
         else if (step.do == "prewarm") client.prewarm();
         else if (step.do == "reset") client.reset(step.context);
         else if (step.do == "sign-out") client.signOut();
-        else if (step.do == "stop") stop();
+        else if (step.do == "stop") stop(step.process);
     } catch (error) { result = { error: `${error.message}` }; }
 }
 fs.rmSync(folder, { recursive: true, force: true });

@@ -17,6 +17,7 @@ export class Key {
 
     state() {
         const left = (this.record.held ?? 0) - this.now(), longest = limits.retryAfterMax * (1 + limits.retrySpread);
+        if (!this.record.proven && !this.client.device.isSupported) return "unsupported";
         return this.record.proven ? "proven" : 0 < left && left <= longest ? "held" : "enrolling";
     }
 

@@ -97,8 +97,9 @@ class Request {
         const hastes = route.observes && !this.wasRefused;
         this.keyID = await this.wait(hastes ? 0 : limits.enrolmentWait, (seconds) => client.key.wait(seconds));
         if (!this.keyID) {
-            if (client.key.record.device_failures >= 2) add("unsupported", "1");
-            return { ...proof, kind: client.key.state() == "held" ? "held" : "enrolling" };
+            const state = client.key.state();
+            if (state == "unsupported" || client.key.record.device_failures >= 2) add("unsupported", "1");
+            return { ...proof, kind: state == "unsupported" ? "counted" : state == "held" ? "held" : "enrolling" };
         }
         if (route.accept.includes("session") && client.hasSessions && !this.avoidsSession)
             [proof.session, proof.number] = await this.wait(hastes ? 0.001 : limits.sessionWait,

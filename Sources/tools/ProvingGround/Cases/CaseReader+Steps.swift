@@ -53,21 +53,19 @@ extension CaseReader {
     }
 
     private func start(_ reader: MappingReader) -> CaseStep.Deed? {
-        let keys = ["state", "plan", "sessions", "context"]
+        let keys = ["state", "supported", "plan", "sessions", "context"]
         guard let inner = reader.inner("start", keys: keys) else { return nil }
         var start = ClientStart()
-        let state: StartState? = word(inner, "state")
-        start.keepsState = state == .kept
+        start.state = word(inner, "state") ?? .new
+        start.isSupported = inner.flag("supported")?.value ?? true
         start.plan = inner.flag("plan")?.value ?? false
         start.sessions = inner.flag("sessions")?.value ?? false
         start.context = text(inner, "context")
         return .start(start)
     }
 
-    private enum StartState: String, CaseIterable { case new, kept }
-
     private func send(_ reader: MappingReader) -> CaseStep.Deed? {
-        let keys = ["method", "path", "fields", "content", "count"]
+        let keys = ["method", "path", "fields", "content", "count", "beside"]
         guard let inner = reader.inner("send", keys: keys) else { return nil }
         var sending = ClientSending()
         sending.path = text(inner, "path") ?? sending.path
@@ -75,6 +73,13 @@ extension CaseReader {
         sending.method = text(inner, "method") ?? (sending.content == nil ? "GET" : "POST")
         sending.fields = fields(inner, "fields")
         sending.count = inner.integer("count", in: 1...1000)?.value ?? 1
+        sending.beside = texts(inner, "beside").compactMap { text in
+            guard let process = Int(text), (1...8).contains(process) else {
+                inner.error("beside", found: "\"\(text)\"", use: "numbers of clients, 1...8")
+                return nil
+            }
+            return process
+        }
         return .send(sending)
     }
 

@@ -32,7 +32,7 @@ struct CaseReader {
             needs: words(reader, "needs"),
             platforms: reader.has("platforms")
                 ? words(reader, "platforms") : ProvingPlatform.allCases,
-            isAlways: isAlways(reader),
+            isAlways: reader.flag("always")?.value ?? false,
             gateway: gateway(reader),
             middle: faults(reader, "middle", of: .middle),
             origin: faults(reader, "origin", of: .origin),
@@ -47,13 +47,6 @@ struct CaseReader {
         "name", "why", "section", "needs", "platforms", "always", "gateway", "rules", "middle",
         "origin", "device", "steps", "expect",
     ]
-
-    private func isAlways(_ reader: MappingReader) -> Bool {
-        guard reader.has("always") else { return false }
-        let isTrue = text(reader, "always") == "true"
-        if !isTrue { reader.error("always", found: "something else", use: "true, or no such key") }
-        return isTrue
-    }
 
     // MARK: Texts and words
 

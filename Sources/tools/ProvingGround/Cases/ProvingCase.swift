@@ -30,7 +30,7 @@ package struct ProvingCase: Sendable {
 
 /// What not all clients can do.
 package enum ClientOffer: String, Sendable, CaseIterable {
-    case clock, plan, sessions, processes, contexts, redirects, reset, prewarm
+    case clock, plan, sessions, processes, installs, support, contexts, redirects, reset, prewarm
     case deviceTokens = "device-tokens"
 }
 
@@ -72,7 +72,19 @@ enum GatewayDeed: String, Sendable, CaseIterable {
 
 /// How a client is made.
 struct ClientStart: Sendable {
-    var keepsState = false
+    /// What it finds.
+    enum State: String, CaseIterable {
+        /// Nothing, and no other client runs.
+        case new
+        /// What clients of this case have stored.
+        case kept
+        /// Nothing, beside the others: an install of its own.
+        case another
+    }
+
+    var state = State.new
+    /// What the system says about the device.
+    var isSupported = true
     var plan = false
     var sessions = false
     var context: String?
@@ -83,8 +95,14 @@ struct ClientSending: Sendable {
     var method = "GET"
     var path = "/orders/1"
     var fields: [(name: String, value: String)] = []
+    /// A challenge of the gateway stands in the place of `{challenge}`.
     var content: String?
     var count = 1
+    /// Clients that send the same at the same time.
+    var beside: [Int] = []
+
+    /// How many requests it comes to.
+    var total: Int { count * (1 + beside.count) }
 }
 
 /// Something that has to be seen.

@@ -61,9 +61,9 @@ struct CaseRun {
             throw ToolError("line \(step.line): the driver can't do it: \(error)")
         }
         let answers = result.answers ?? []
-        if case .send(let sending) = step.deed, answers.count != sending.count {
+        if case .send(let sending) = step.deed, answers.count != sending.total {
             throw ToolError(
-                "line \(step.line): \(sending.count) requests, \(answers.count) answers"
+                "line \(step.line): \(sending.total) requests, \(answers.count) answers"
             )
         }
         if let strange = answers.first(where: { ClientOutcome(rawValue: $0.outcome) == nil }) {
@@ -131,15 +131,17 @@ struct CaseRun {
             members["gateway"] = "http://\(host):\(stand.middlePort)"
             members["device"] = "http://\(host):\(stand.devicePort)"
             (members["app"], members["package"]) = (ProvingDevice.appID, ProvingDevice.package)
-            members["state"] = start.keepsState ? "kept" : "new"
+            members["state"] = start.state.rawValue
+            members["supported"] = start.isSupported
             (members["plan"], members["sessions"]) = (start.plan, start.sessions)
             members["context"] = start.context
         case .send(let sending):
             members["do"] = "send"
             (members["method"], members["path"]) = (sending.method, sending.path)
             members["fields"] = sending.fields.map { [$0.name, $0.value] }
-            members["content"] = sending.content
-            members["count"] = sending.count
+            members["content"] = sending.content?
+                .replacing("{challenge}", with: stand.middle.challenge() ?? "")
+            (members["count"], members["beside"]) = (sending.count, sending.beside)
         case .clock(let seconds): (members["do"], members["seconds"]) = ("clock", seconds)
         case .prewarm: members["do"] = "prewarm"
         case .reset(let context): (members["do"], members["context"]) = ("reset", context)
@@ -158,7 +160,7 @@ extension CaseStep {
         case .send(let sending):
             let count = sending.count == 1 ? "" : "\(sending.count) × "
             return "\(count)\(sending.method) \(sending.path)"
-        case .start(let start): return start.keepsState ? "start again" : "start"
+        case .start(let start): return "start, \(start.state.rawValue)"
         case .clock(let seconds): return "\(ExpectedRange.text(seconds)) s later"
         case .prewarm: return "prewarm"
         case .reset: return "reset"

@@ -109,7 +109,9 @@ final class ProvingMiddle: Sendable {
         return ServedAnswer(response.status, [type] + fields, response.content)
     }
 
-    private func challenge() -> String? {
+    /// A challenge that the gateway gives, unseen by the ledger: as an app has it from its own
+    /// server.
+    func challenge() -> String? {
         let path = CalledPlace.endpoints + "/challenges"
         let answer = try? Socket.answer(
             from: gateway.port,
