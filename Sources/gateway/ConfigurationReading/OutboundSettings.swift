@@ -188,8 +188,10 @@ extension AppleSettings: Declared {
     }
 
     private mutating func readHosts(_ reader: MappingReader) {
-        let names = AppleHost.all.map(\.key)
-        guard let inner = reader.inner("hosts", keys: names) else { return }
+        let keys = Keys<Self> {
+            AppleHost.all.map { Key($0.key).means("Asked in the place of Apple's host.") }
+        }
+        guard let inner = reader.inner("hosts", keys) else { return }
         for host in AppleHost.all {
             let address = inner.value(host.key, use: "https://host or https://host:port") { text in
                 OutboundDraft.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
