@@ -175,4 +175,62 @@ import Testing
             "by a command it is observe (2026-12-15T00:00:00Z, uid 0: slow)"
         )
     }
+
+    @Test func `keys of other settings that differ come after the rules, with what they need`()
+        throws
+    {
+        let difference = try difference(
+            ("127.0.0.1:0", "127.0.0.1:1"),
+            ("sqlite: p.db", "sqlite: q.db, expire_unused: 60d"),
+            (
+                "default: {",
+                """
+                timeouts: { head: 15s }
+                limits: { addresses: 2048, http2: { pings: "off" } }
+                enrolment: { percent: 5% }
+                default: {
+                """
+            )
+        )
+        expectEqual(
+            difference.text,
+            """
+            no endpoint changes
+            settings
+              listen: changed, which needs an upgrade or a restart
+              store.sqlite: p.db → q.db, which needs a restart
+              store.expire_unused: off → 60d
+              enrolment.percent: changed
+              timeouts.head: 10s → 15s
+              limits.addresses: 65536 → 2048, which needs an upgrade or a restart
+              limits.http2.pings: 120/m → off
+
+            """
+        )
+    }
+
+    @Test func `a listener's certificates are no difference that needs a restart`() throws {
+        func listeners(_ tls: String) throws -> GatewayConfiguration {
+            let text = Self.base.replacing("127.0.0.1:0\"", with: "127.0.0.1:0\", \(tls)")
+            let files = ["c.pem": "", "k.pem": "", "d.pem": ""]
+            return try #require(load(text, files: files).configuration)
+        }
+        let old = try listeners("tls: { certificate: c.pem, key: k.pem }")
+        let new = try listeners("tls: { certificate: d.pem, key: k.pem, minimum: 1.3 }")
+        expectEqual(old.changes(to: new), [])
+        expectEqual(old.changes(to: try listeners("http2: on")).map(\.keyPath), [])
+        expectEqual(old.changes(to: try listeners("http2: off")).map(\.needs), [.upgrade])
+    }
+
+    @Test func `these keys need more than a reload, and no other`() {
+        let rows = ConfigurationSchema().rows
+        func keys(_ need: String) -> [String] {
+            rows.filter { $0.meaning.contains("A change needs \(need)") }.map(\.key)
+        }
+        expectEqual(
+            keys("an upgrade or a restart."),
+            ["listen", "admin", "event_loops", "challenges", "sessions", "limits.addresses"]
+        )
+        expectEqual(keys("a restart."), ["store.sqlite", "store.postgresql", "process"])
+    }
 }

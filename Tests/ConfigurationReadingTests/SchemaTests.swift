@@ -38,6 +38,14 @@ import Testing
         #expect(Self.all(Self.schema.root).count > 300)
     }
 
+    @Test func `every key has a meaning, once, in sentences that end`() {
+        let rows = Self.schema.rows
+        expectEqual(rows.filter { !$0.meaning.hasSuffix(".") }.map(\.key), [])
+        expectEqual(rows.filter { $0.meaning.contains("..") }.map(\.key), [])
+        let limits = Self.schema.limits
+        #expect(limits.count > 45 && limits.allSatisfy { $0.standard != nil })
+    }
+
     @Test func `the example has every key of the schema, and the schema every key of it`() throws {
         let text = try Self.example.get()
         // Keys of rules and of `default` are in the files of rules.
@@ -101,6 +109,13 @@ import Testing
         let members = try #require(main["properties"] as? [String: [String: Any]])
         let limits = try #require(members["limits"]?["properties"] as? [String: [String: Any]])
         #expect(limits["fields"]?["maximum"] as? Int == 1000)
+        #expect(limits["fields"]?["default"] as? Int == 100)
+        expectEqual(
+            limits["address_held"]?["description"] as? String,
+            "Held content of one client address; then 429. Its default: a fourth of held_disk, so "
+                + "that one address can't use it up. Allowed: a size with its unit (B, KiB, MiB, "
+                + "GiB), 64KiB…1TiB."
+        )
         let rule = try #require(definitions["rule"]?["properties"] as? [String: [String: Any]])
         #expect(rule["mode"]?["enum"] as? [String] == ["off", "observe", "enforce", "deny"])
         #expect(!text.contains(#""anyOf": []"#))

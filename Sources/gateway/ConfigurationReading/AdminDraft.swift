@@ -2,19 +2,40 @@ import Rules
 package import Services
 
 /// A listener of the section `admin` in its file's words.
-struct AdminDraft {
-    private static let keys = [
-        "address", "serves", "calls", "token_file", "read_token_file", "hosts",
-    ]
+struct AdminDraft: Declared {
+    static let keys = Keys<Self> {
+        Key("address", into: \.address) { ValueForm.listening.located($0, $1) }
+            .means("Where operators connect. A Unix socket's file says who may.")
+            .mandatory("address: 127.0.0.1:9901 or unix:/path")
+        Key("serves", into: \.serves) { reader, key in
+            let words = AdminService.allCases.map(\.rawValue)
+            return reader.list(key, of: words.joined(separator: ", "), words: words) { text in
+                AdminService(rawValue: text)
+            }
+        }
+        .means("The kinds of paths that the listener has. Without it, all that may be served.")
+        Key("calls", into: \.calls) { $0.word($1) }
+            .means("Where calls that change something are served. Without it, unix.")
+        Key("token_file", into: \.tokenFile) { $0.filePath($1, use: "a file's path") }
+            .means("The token by which clients of a loopback address may make calls.")
+        Key("read_token_file", into: \.readTokenFile) { $0.filePath($1, use: "a file's path") }
+            .means("In its place: a token for operators who only read.")
+        Key("hosts", \.hosts, hosts)
+            .means("Names by which the listener may be asked, without a port.")
+    }
+
+    private static let hosts = ValueForm<[String]>.texts("host names, without a port") { text in
+        ServerAddress.isName(text[...]) ? text.lowercased() : nil
+    }
 
     private let keyPath: String
-    let address: Located<ServerAddress>?
-    private let serves: [Located<AdminService>]?
-    private let calls: Located<AdminCalls>?
-    private let tokenFile: Located<String>?
-    private let readTokenFile: Located<String>?
+    private(set) var address: Located<ServerAddress>?
+    private var serves: [Located<AdminService>]?
+    private var calls: Located<AdminCalls>?
+    private var tokenFile: Located<String>?
+    private var readTokenFile: Located<String>?
     /// In lower case.
-    private let hosts: [String]
+    private var hosts: [String] = []
 
     /// The listeners of the file, in their order. One may stand without a list.
     ///
@@ -37,23 +58,10 @@ struct AdminDraft {
     }
 
     private init?(_ node: SourceNode, _ keyPath: String, _ log: ProblemLog) {
-        guard let reader = MappingReader(node, keyPath, keys: Self.keys, log: log) else {
-            return nil
-        }
+        let names = Self.keys.names
+        guard let reader = MappingReader(node, keyPath, keys: names, log: log) else { return nil }
         self.keyPath = keyPath
-        reader.require("address", use: "address: 127.0.0.1:9901 or unix:/path")
-        address = reader.listenAddress()
-        let words = AdminService.allCases.map(\.rawValue)
-        serves = reader.list("serves", of: words.joined(separator: ", "), words: words) { text in
-            AdminService(rawValue: text)
-        }
-        calls = reader.word("calls")
-        tokenFile = reader.filePath("token_file", use: "a file's path")
-        readTokenFile = reader.filePath("read_token_file", use: "a file's path")
-        let names = reader.list("hosts", of: "host names, without a port") { text -> String? in
-            ServerAddress.isName(text[...]) ? text.lowercased() : nil
-        }
-        hosts = names?.map(\.value) ?? []
+        Self.keys.read(reader, into: &self)
     }
 
     /// The listener; `nil` without an address. Problems are reported.
@@ -188,11 +196,16 @@ package struct AdminListener: Sendable {
         return (words + lookups).joined(separator: ", ")
     }
 
-    /// Whether a reload can turn this listener into the other one: they differ in no more than the
-    /// token.
-    package func isSame(as other: AdminListener) -> Bool {
-        address == other.address && serves == other.serves && hosts == other.hosts
-            && asksForToken == other.asksForToken
+    /// All but the token, which a reload reads again.
+    struct Fixed: Equatable, Sendable {
+        let address: ServerAddress
+        let serves: Set<OperatorGate.Access>
+        let hosts: [String]
+        let asksForToken: Bool
+    }
+
+    var fixed: Fixed {
+        Fixed(address: address, serves: serves, hosts: hosts, asksForToken: asksForToken)
     }
 }
 
@@ -222,9 +235,9 @@ package enum AdminCalls: String, CaseIterable, Sendable {
 extension GatewayConfiguration {
     /// Says why no command reaches the gateway; `nil` where one does.
     package var commandProblem: Problem? {
-        guard !admin.contains(where: { $0.serves.contains(.call) }) else { return nil }
+        guard !settings.admin.contains(where: { $0.serves.contains(.call) }) else { return nil }
         let found =
-            admin.isEmpty
+            settings.admin.isEmpty
             ? "no admin listener, so no command reaches the gateway"
             : "no admin listener that serves calls, so `portcullis rollout`, `why`, `origins` and "
                 + "`upgrade` can't reach the gateway"
@@ -235,77 +248,5 @@ extension GatewayConfiguration {
             found: found,
             use: "one more listener for them: - address: unix:/run/portcullis/admin.sock"
         )
-    }
-}
-
-/// The file's section about probes on the public listeners: `probes`.
-struct ProbeDraft {
-    private let live: Located<String>?
-    private let ready: Located<String>?
-
-    var paths: ProbePaths { ProbePaths(live: live?.value, ready: ready?.value) }
-
-    init(_ node: SourceNode?, log: ProblemLog) {
-        let keys = ["live", "ready"]
-        guard let node, let reader = MappingReader(node, "probes", keys: keys, log: log) else {
-            (live, ready) = (nil, nil)
-            return
-        }
-        func path(_ key: String) -> Located<String>? {
-            let found = reader.value(
-                key,
-                use: "off | a path of plain segments without a slash at its end, as /livez",
-                words: ["off"]
-            ) { (text) -> String?? in
-                text == "off" ? .some(nil) : ConfigurationDraft.plainPath(text).map(Optional.some)
-            }
-            guard let found, let path = found.value else { return nil }
-            return Located(value: path, place: found.place, keyPath: found.keyPath)
-        }
-        (live, ready) = (path("live"), path("ready"))
-    }
-
-    /// A probe must not silently take a path of the API.
-    func validate(endpoints: String, _ rules: RuleSet, log: ProblemLog) {
-        if let live, let ready, live.value == ready.value {
-            log.error(
-                ready,
-                found: "\(ready.value), which is probes.live already",
-                use: "a path of its own"
-            )
-        }
-        for path in [live, ready].compactMap(\.self) {
-            if path.value == endpoints || path.value.hasPrefix(endpoints + "/") {
-                log.error(
-                    path,
-                    found: "\(path.value), which is among the gateway's own endpoints",
-                    use: "a path outside \(endpoints)"
-                )
-            }
-            warnOfRules(at: path, rules, log)
-        }
-    }
-
-    /// The default rule takes only requests without a rule of their own, so it loses none that a
-    /// rule was written for.
-    private func warnOfRules(at path: Located<String>, _ rules: RuleSet, _ log: ProblemLog) {
-        let segments = path.value.dropFirst().split(separator: "/").map { Array($0.utf8) }
-        let matching = rules.rules.dropLast().filter { $0.match.path.matches(segments) }
-        // A wildcard before it may be for other hosts or methods.
-        let named = matching.first { $0.match.path.text == path.value }
-        guard let rule = named ?? matching.first else { return }
-        if named != nil {
-            log.error(
-                path,
-                found: "\(path.value), the path of rule \(rule.id), which no request would reach",
-                use: "a path that the API does not have"
-            )
-        } else {
-            log.warning(
-                path,
-                found: "\(path.value), which rule \(rule.id) (\(rule.match.text)) would forward",
-                use: "a path that the API does not have, since the gateway answers it itself"
-            )
-        }
     }
 }

@@ -3,7 +3,7 @@ import KeyAttestation
 import Rules
 
 /// What an entry of `apps` says of an Android app, in the file's words.
-struct AndroidDraft {
+struct AndroidDraft: Declared {
     enum Level: String, CaseIterable {
         case tee, strongbox
     }
@@ -12,47 +12,67 @@ struct AndroidDraft {
         case any, rkp
     }
 
-    static let keys = [
-        "android", "signers", "versions", "level", "provisioning", "boot", "patch",
-        "max_key_age", "status_max_age", "on_error", "integrity",
-    ]
-
-    private static let day = Duration.seconds(86_400)
-    /// How long Google's list is good without a warning.
-    private static let statusAgeUsual = day * 7
-
-    let package: Located<String>?
-    private let reader: MappingReader
-    private let signers: [Located<[UInt8]>]?
-    private let versionMin: Located<Int>?
-    private let level: Located<Level>?
-    private let provisioning: Located<Origin>?
-    private let bootKeys: [Located<[UInt8]>]?
-    /// In days.
-    private let patchAge: Located<Int64>?
-    private let keyAge: Located<Int64>?
-    private let statusAge: Located<Duration>?
-    private let onError: Located<DependencyErrorRule>?
-    private let integrity: IntegrityRuleDraft?
-
-    init(_ reader: MappingReader) {
-        self.reader = reader
-        package = reader.value("android", use: "a package name, as com.example.shop", Self.package)
-        signers = reader.list("signers", of: Self.digests) { Self.digest($0) }
-        let versions = reader.inner("versions", keys: ["min"])
-        versions?.require("min", use: "min: the lowest version code that is accepted")
-        versionMin = versions?.integer("min", in: 1...Int(Int32.max))
-        level = reader.word("level")
-        provisioning = reader.word("provisioning")
-        bootKeys = reader.bootKeys("boot", of: Self.bootDigests) { Self.digest($0) }
-        let patch = reader.inner("patch", keys: ["max_age"])
-        patch?.require("max_age", use: "max_age: the greatest age of a system, such as 365d")
-        patchAge = patch?.count("max_age", of: Self.day, in: (Self.day * 31)...(Self.day * 3650))
-        keyAge = reader.count("max_key_age", of: Self.day, in: Self.day...(Self.day * 3650))
-        statusAge = reader.duration("status_max_age", in: .seconds(3600)...(Self.day * 90))
-        onError = reader.word("on_error")
-        integrity = IntegrityRuleDraft(reader, "integrity")
+    static let keys = Keys<Self> {
+        Key("android", into: \.package) {
+            $0.value($1, use: "a package name, as com.example.shop", package)
+        }
+        .means("The package name. Rules name the app by it.")
+        Key("signers", into: \.signers) { $0.list($1, of: digests) { digest($0) } }
+            .means("SHA-256 of the certificates that sign the app.")
+        Key("versions", versions).means("The versions of the app that may enrol.")
+        Key("level", \.level, .word)
+            .means("Where keys live: tee takes StrongBox too, which many phones don't have.")
+        Key("provisioning", \.provisioning, .word)
+            .means("rkp: only phones with keys that Google certifies by network.")
+        Key("boot", into: \.bootKeys) { $0.bootKeys($1, of: bootDigests) { digest($0) } }
+            .means("The systems that may enrol: verified, or those with these boot keys, too.")
+        Key("patch", patch).means("The security patches of phones that may enrol.")
+        Key("max_key_age", orNone: \.keyDays, days(1))
+            .means("A key that was enrolled longer ago is refused, and the app enrols a new one.")
+        Key("status_max_age", \.statusAge, .time(.seconds(3600) ... .days(90)))
+            .means("How old Google's list of revoked certificates may be.")
+        Key("on_error", \.onError, .word).means("Whether phones enrol while there is no such list.")
+        Key("integrity", into: \.integrity) { IntegrityRuleDraft($0, $1) }
+            .means("What Google Play has to say of the phone when it enrols.")
     }
+
+    private static let versions = Keys<Self> {
+        Key("min", orNone: \.versionMin, .count(1...Int(Int32.max)))
+            .means("The lowest version code.")
+            .mandatory("min: the lowest version code that is accepted")
+    }
+
+    private static let patch = Keys<Self> {
+        Key("max_age", orNone: \.patchDays, days(31))
+            .means("The age of the system's patches when a key is enrolled.")
+            .mandatory("max_age: the greatest age of a system, such as 365d")
+    }
+
+    private static func days(_ least: Int64) -> ValueForm<Int64> {
+        ValueForm(
+            { $0.count($1, of: .days(1), in: .days(least) ... .days(3650)) },
+            text: { "\($0)d" }
+        )
+    }
+
+    /// How long Google's list is good without a warning.
+    private static let statusAgeUsual = Duration.days(7)
+
+    private let reader: MappingReader
+    private(set) var package: Located<String>?
+    private var signers: [Located<[UInt8]>]?
+    private var versionMin: Int?
+    private var level = Level.tee
+    private var provisioning = Origin.any
+    private var bootKeys: [Located<[UInt8]>]?
+    private var patchDays: Int64?
+    private var keyDays: Int64?
+    private var statusAge = Duration.seconds(AndroidDemands.Settings().statusSecondsMax)
+    private var onError = DependencyErrorRule.refuse
+    private var integrity: IntegrityRuleDraft?
+
+    /// Nothing is read yet.
+    init(_ reader: MappingReader) { self.reader = reader }
 
     private static let digests = "SHA-256 of signing certificates, 64 hexadecimal digits each"
     private static let bootDigests = "verified boot keys, 64 hexadecimal digits each"
@@ -78,14 +98,14 @@ struct AndroidDraft {
         reader.require("signers", use: "signers: [\(Self.digests)]")
         var settings = AndroidDemands.Settings()
         settings.signers = Set(signers?.map(\.value) ?? [])
-        settings.versionMin = versionMin.map { Int64($0.value) }
-        if level?.value == .strongbox { settings.phone.securityLevels = [.strongBox] }
-        if provisioning?.value == .rkp { settings.phone.provisioning = [.rkp] }
+        settings.versionMin = versionMin.map { Int64($0) }
+        if level == .strongbox { settings.phone.securityLevels = [.strongBox] }
+        if provisioning == .rkp { settings.phone.provisioning = [.rkp] }
         settings.phone.bootKeys = Set(bootKeys?.map(\.value) ?? [])
-        settings.patchDaysMax = patchAge?.value
-        settings.keyDaysMax = keyAge?.value
-        if let statusAge { settings.statusSecondsMax = statusAge.value.components.seconds }
-        settings.onError = onError?.value ?? .refuse
+        settings.patchDaysMax = patchDays
+        settings.keyDaysMax = keyDays
+        settings.statusSecondsMax = statusAge.components.seconds
+        settings.onError = onError
         settings.integrity = integrity.flatMap { proofs.integrity($0) }
         warn()
         return AndroidDemands(settings)
@@ -100,16 +120,16 @@ struct AndroidDraft {
                 use: "it only where you trust these systems as you trust a phone's maker"
             )
         }
-        if let statusAge, statusAge.value > Self.statusAgeUsual {
-            reader.log.warning(
-                statusAge,
-                found: "\(statusAge.value.settingText), for which a revoked phone may enrol",
+        if statusAge > Self.statusAgeUsual {
+            reader.warning(
+                "status_max_age",
+                found: "\(statusAge.settingText), for which a revoked phone may enrol",
                 use: "\(Self.statusAgeUsual.settingText) at most"
             )
         }
-        if let onError, onError.value == .forward {
-            reader.log.warning(
-                onError,
+        if onError == .forward {
+            reader.warning(
+                "on_error",
                 found: "forward, so that revoked phones may enrol while Google's list is not known",
                 use: "refuse"
             )
@@ -130,47 +150,35 @@ extension MappingReader {
             _ = value(key, use: use, words: ["verified"]) { $0 == "verified" ? $0 : nil }
             return nil
         }
-        let keys = inner(key, keys: ["keys"])
-        keys?.require("keys", use: "keys: [\(what)]")
+        let form = Keys<AndroidDraft> {
+            Key("keys").means("The verified boot keys.").mandatory("keys: [\(what)]")
+        }
+        let keys = inner(key, form)
         return keys?.list("keys", of: what, read)
     }
 }
 
 /// What a rule or an app says of `integrity`.
-struct IntegrityRuleDraft: Placed {
-    private static let keys = [
-        "proof", "device", "licensed", "recognized", "activity_max", "play_protect", "action",
-    ]
-
-    let place: Problem.Place
-    let keyPath: String
-    let proof: Located<String>?
-    private let devices: [Located<IntegrityVerdict.Device>]?
-    private let playProtect: [Located<IntegrityVerdict.PlayProtect>]?
-    private let activityMax: Located<Int>?
-    private let needsLicense: Bool
-    private let needsRecognition: Bool
-    private let action: Located<IntegrityRule.Action>?
-
-    /// `nil`, with a problem at the key's place, when it can't be read.
-    init?(_ reader: MappingReader, _ key: String) {
-        guard let inner = reader.inner(key, keys: Self.keys) else { return nil }
-        (place, keyPath) = (inner.place, inner.keyPath)
-        proof = inner.value("proof", use: "the name of a proof of kind: play-integrity") { $0 }
-        let labels = IntegrityVerdict.Device.allCases.map(\.rawValue)
-        devices = inner.list("device", of: labels.joined(separator: ", "), words: labels) {
-            IntegrityVerdict.Device(rawValue: $0)
+struct IntegrityRuleDraft: Placed, Declared {
+    static let keys = Keys<Self> {
+        Key("proof", into: \.proof) {
+            $0.value($1, use: "the name of a proof of kind: play-integrity") { $0 }
         }
-        let words = IntegrityVerdict.PlayProtect.allCases.map(\.rawValue)
-        playProtect = inner.list("play_protect", of: words.joined(separator: ", "), words: words) {
-            IntegrityVerdict.PlayProtect(rawValue: $0)
-        }
-        activityMax = inner.integer("activity_max", in: IntegrityRule.activityLevels)
-        needsLicense = inner.flag("licensed")?.value ?? false
-        needsRecognition = inner.flag("recognized")?.value ?? false
-        action = inner.word("action")
-        guard let action, action.value == .refuse, inner.has("play_protect") else { return }
-        inner.warning(
+        .means("The name of the proof. Without it, the only one of kind: play-integrity.")
+        Key("device", \.devices, words()).means("Labels of which one is enough. Without it, any.")
+        Key("licensed", \.needsLicense, .flag)
+            .means("Whether the account must have the app from Google Play.")
+        Key("recognized", \.needsRecognition, .flag)
+            .means("Whether the app must be one that Google Play has distributed.")
+        Key("activity_max", orNone: \.activityMax, .count(IntegrityRule.activityLevels))
+            .means("The greatest level of tokens that the phone has asked for lately.")
+        Key("play_protect", \.playProtect, words())
+            .means("What Play Protect may say. Without it, anything.")
+        Key("action", \.action, .word)
+            .means("What is done where a condition does not hold: a mark, or a refusal.")
+    }.checked { reader, rule in
+        guard rule.action == .refuse, reader.has("play_protect") else { return }
+        reader.warning(
             "play_protect",
             found: "it with action: refuse, which refuses every phone that Play Protect has not "
                 + "looked at: with one gateway that was one good phone in seven",
@@ -178,14 +186,37 @@ struct IntegrityRuleDraft: Placed {
         )
     }
 
+    private static func words<Word>() -> ValueForm<[Word]>
+    where Word: RawRepresentable<String> & CaseIterable & Hashable & Sendable {
+        let words = Word.allCases.map(\.rawValue)
+        return .texts(words.joined(separator: ", "), words: words) { Word(rawValue: $0) }
+    }
+
+    let place: Problem.Place
+    let keyPath: String
+    private(set) var proof: Located<String>?
+    private var devices: [IntegrityVerdict.Device] = []
+    private var playProtect: [IntegrityVerdict.PlayProtect] = []
+    private var activityMax: Int?
+    private var needsLicense = false
+    private var needsRecognition = false
+    private var action = IntegrityRule.Action.mark
+
+    /// `nil`, with a problem at the key's place, when it can't be read.
+    init?(_ reader: MappingReader, _ key: String) {
+        guard let inner = reader.inner(key, keys: Self.keys.names) else { return nil }
+        (place, keyPath) = (inner.place, inner.keyPath)
+        Self.keys.read(inner, into: &self)
+    }
+
     func rule(_ proof: TokenProof) -> IntegrityRule {
         var rule = IntegrityRule(proof)
-        rule.device = Set(devices?.map(\.value) ?? [])
+        rule.device = Set(devices)
         rule.needsLicense = needsLicense
         rule.needsRecognition = needsRecognition
-        rule.activityMax = activityMax?.value
-        rule.playProtect = Set(playProtect?.map(\.value) ?? [])
-        rule.action = action?.value ?? .mark
+        rule.activityMax = activityMax
+        rule.playProtect = Set(playProtect)
+        rule.action = action
         return rule
     }
 }

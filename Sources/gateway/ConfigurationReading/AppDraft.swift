@@ -5,33 +5,71 @@ import OutboundCalls
 import Rules
 
 /// An app in the file's words.
-struct AppDraft {
+struct AppDraft: Declared {
     enum MissingExtensions: String, CaseIterable {
         case allow, refuse
     }
 
     /// What is said of an app of Apple's systems alone.
-    private static let appleKeys = [
-        "client_data_hash", "platform", "validation_categories", "bundle_versions",
-        "missing_extensions", "receipt",
-    ]
-    static let keys = ["id", "environments"] + appleKeys + ["test_root"] + AndroidDraft.keys
+    private static let appleKeys = Keys<Self> {
+        Key("client_data_hash", \.clientDataHash, .word)
+            .means("What the app hands to attestKey: SHA-256 of a challenge's text, or the text.")
+        Key("platform", \.platform, .word)
+            .means("As what a certificate is checked that names no platform.")
+        Key("validation_categories", into: \.categories) { reader, key in
+            let words = (UInt32(1)...10).map { ValidationCategory(rawValue: $0).name }
+                .filter { UInt32($0) == nil }
+            return reader.list(key, of: words.joined(separator: ", "), words: words) { text in
+                // 0 means that the system found the build invalid, which no operator wants to
+                // admit.
+                ValidationCategory(name: text).flatMap { $0 == .invalid ? nil : $0 }
+            }
+        }
+        .means("The kinds of builds that are admitted. Without it, all.")
+        Key("bundle_versions", into: \.bundleVersions) {
+            $0.list($1, of: "values of CFBundleVersion") { text in
+                (1...64).contains(text.utf8.count) ? text : nil
+            }
+        }
+        .means("The builds that are admitted. Without it, all.")
+        Key("missing_extensions", \.missingExtensions, .word)
+            .means("What happens to keys of older systems, which state neither.")
+        Key("receipt", \.receipt, .word).means("Whether the attestation's receipt must verify.")
+    }
+
+    static let keys = Keys<Self> {
+        Key("id", into: \.id) {
+            $0.value($1, use: "an App ID: prefix, dot, bundle identifier", appID)
+        }
+        .means("The App ID: the team's prefix, a dot, the bundle identifier.")
+        Key("environments", into: \.environments) { reader, key in
+            let words = KeyEnvironment.allCases.map(\.rawValue)
+            return reader.list(key, of: words.joined(separator: ", "), words: words) {
+                KeyEnvironment(rawValue: $0)
+            }
+        }
+        .means("The environments whose keys are admitted. test never stands beside production.")
+        appleKeys.all
+        Key("test_root", into: \.testRoot) { $0.filePath($1, use: "a PEM file's path") }
+            .means("One more authority that is believed, with the environment test.")
+        AndroidDraft.keys.all.map { Key($0, of: \.android) }
+    }
 
     let reader: MappingReader
     /// The App ID, or the package name of an Android app.
-    let id: Located<String>?
-    let environments: [Located<KeyEnvironment>]?
-    let clientDataHash: Located<AppPolicy.ClientDataHash>?
-    let platform: Located<AppPolicy.Platform>?
-    let categories: [Located<ValidationCategory>]?
-    let bundleVersions: [Located<String>]?
-    let missingExtensions: Located<MissingExtensions>?
-    let receipt: Located<AppPolicy.Receipt>?
-    let testRoot: Located<String>?
-    private let android: AndroidDraft
+    private(set) var id: Located<String>?
+    private(set) var environments: [Located<KeyEnvironment>]?
+    private var clientDataHash = AppPolicy.ClientDataHash.sha256
+    private var platform = AppPolicy.Platform.ios
+    private var categories: [Located<ValidationCategory>]?
+    private var bundleVersions: [Located<String>]?
+    private var missingExtensions = MissingExtensions.allow
+    private var receipt = AppPolicy.Receipt.optional
+    private var testRoot: Located<String>?
+    private var android: AndroidDraft
 
     init?(_ node: SourceNode, _ keyPath: String, log: ProblemLog) {
-        guard let reader = MappingReader(node, keyPath, keys: Self.keys, log: log) else {
+        guard let reader = MappingReader(node, keyPath, keys: Self.keys.names, log: log) else {
             return nil
         }
         self.reader = reader
@@ -40,38 +78,14 @@ struct AppDraft {
             reader.require("id", use: "id: ABCDE12345.com.example.app")
             reader.require("environments", use: "environments: [production]")
         }
-        let id = reader.value("id", use: "an App ID: prefix, dot, bundle identifier", Self.appID)
         android = AndroidDraft(reader)
-        self.id = isAndroid ? android.package : id
-        let words = KeyEnvironment.allCases.map(\.rawValue)
-        let environments = reader.list(
-            "environments",
-            of: words.joined(separator: ", "),
-            words: words,
-            KeyEnvironment.init(rawValue:)
-        )
+        Self.keys.read(reader, into: &self)
+        guard isAndroid else { return }
+        id = android.package
         // A phone's hardware knows no builds for developers, so production need not be said.
-        self.environments =
-            isAndroid && !reader.has("environments")
-            ? android.package.map { [$0.map { _ in .production }] } : environments
-        clientDataHash = reader.word("client_data_hash")
-        platform = reader.word("platform")
-        let categories = (UInt32(1)...10).map { ValidationCategory(rawValue: $0).name }
-            .filter { UInt32($0) == nil }
-        self.categories = reader.list(
-            "validation_categories",
-            of: categories.joined(separator: ", "),
-            words: categories
-        ) { text in
-            // 0 means that the system found the build invalid, which no operator wants to admit.
-            ValidationCategory(name: text).flatMap { $0 == .invalid ? nil : $0 }
+        if !reader.has("environments") {
+            environments = android.package.map { [$0.map { _ in .production }] }
         }
-        bundleVersions = reader.list("bundle_versions", of: "values of CFBundleVersion") { text in
-            (1...64).contains(text.utf8.count) ? text : nil
-        }
-        missingExtensions = reader.word("missing_extensions")
-        receipt = reader.word("receipt")
-        testRoot = reader.filePath("test_root", use: "a PEM file's path")
     }
 
     /// Whether rules that name no apps admit its keys, as ``AppPolicy/isProduction``.
@@ -108,10 +122,10 @@ struct AppDraft {
             )
         }
         var policy = AppPolicy(id: id.value, environments: accepted)
-        policy.clientDataHash = clientDataHash?.value ?? .sha256
-        policy.platform = platform?.value ?? .ios
-        policy.receipt = receipt?.value ?? .optional
-        let acceptsAbsent = missingExtensions?.value != .refuse
+        policy.clientDataHash = clientDataHash
+        policy.platform = platform
+        policy.receipt = receipt
+        let acceptsAbsent = missingExtensions != .refuse
         policy.builds = BuildPolicy(
             categories: categories.map { Set($0.map(\.value)) },
             acceptsAbsentCategory: acceptsAbsent,
@@ -125,7 +139,7 @@ struct AppDraft {
 
     /// Reports what is said of another platform than the app's.
     private func refuseKeysOfOthers(_ log: ProblemLog) {
-        let others = isAndroid ? ["id"] + Self.appleKeys : AndroidDraft.keys
+        let others = isAndroid ? ["id"] + Self.appleKeys.names : AndroidDraft.keys.names
         for key in others where reader.has(key) {
             reader.error(
                 key,

@@ -8,7 +8,7 @@ import Verification
 ///
 /// Rules are the same when they have the same id. It compares the effective modes, rollouts,
 /// demands, apps and origins. So a change of an app or of an origin's servers is shown at each rule
-/// that it concerns.
+/// that it concerns. The keys of other settings that differ come after the rules.
 package struct ConfigurationDifference: Sendable {
     /// A rule that was added, removed or changed, with a line for each change.
     package struct Endpoint: Equatable, Sendable {
@@ -18,6 +18,8 @@ package struct ConfigurationDifference: Sendable {
 
     /// In the order of the new rules; removed ones come last.
     package let endpoints: [Endpoint]
+    /// In the order of the keys; without those whose changes are shown at rules.
+    package let settings: [SettingChange]
 
     /// - orders: the orders of operators, beside the new configuration.
     package init(
@@ -49,13 +51,18 @@ package struct ConfigurationDifference: Sendable {
             return Endpoint(id: rule.id, lines: [removed, now])
         }
         self.endpoints = endpoints
+        settings = old.changes(to: new)
     }
 
     package var text: String {
-        guard !endpoints.isEmpty else { return "no endpoint changes\n" }
-        return endpoints.map { endpoint in
-            endpoint.id + "\n" + endpoint.lines.map { "  \($0)\n" }.joined()
-        }.joined()
+        let rules =
+            endpoints.isEmpty
+            ? "no endpoint changes\n"
+            : endpoints.map { endpoint in
+                endpoint.id + "\n" + endpoint.lines.map { "  \($0)\n" }.joined()
+            }.joined()
+        guard !settings.isEmpty else { return rules }
+        return rules + "settings\n" + settings.map { "  \($0.text)\n" }.joined()
     }
 
     private static func changes(

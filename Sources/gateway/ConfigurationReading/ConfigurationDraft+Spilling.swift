@@ -42,14 +42,13 @@ extension ConfigurationDraft {
     func limits(spillingTo folder: String, _ rules: RuleSet, files: some ConfigurationFiles)
         -> ProxyLimits
     {
+        var limits = settings.limits
         guard files.isInMemory(folder) else { return limits }
-        var limits = limits
         let held = rules.rules.compactMap { rule in
             if case .held(let limit, _) = rule.body { limit } else { nil }
         }
         limits.countFilesAsMemory(largest: held.max() ?? ByteCount(0)) { key in
-            guard case .mapping(let members) = reader.node("limits")?.content else { return false }
-            return members.contains { $0.key == key }
+            reader.log.places["limits.\(key)"] != nil
         }
         return limits
     }
@@ -62,7 +61,7 @@ extension ConfigurationDraft {
                 let origin = rule.origin, origins.indices.contains(origin.rawValue)
             else { continue }
             let target = origins[origin.rawValue]
-            if target.http2?.value == .on {
+            if target.http2 == .on {
                 reader.log.error(
                     digest,
                     found: "streamed with http2: on, where a gRPC server runs a call "
@@ -83,7 +82,7 @@ extension ConfigurationDraft {
 
     /// The file system of the store.
     private func storeDevice(_ files: some ConfigurationFiles) -> UInt64? {
-        store.file.flatMap { try? files.device(of: FilePath.folder(of: $0.value)) }
+        settings.store.file.flatMap { try? files.device(of: FilePath.folder(of: $0)) }
     }
 
     /// The folder for held content: the stated one, or one that is not on the store's file system,
@@ -95,17 +94,18 @@ extension ConfigurationDraft {
             guard let storeDevice, let device = try? files.device(of: folder) else { return false }
             return device != storeDevice && !files.isReadOnly(folder)
         }
-        return spillFolder?.value ?? apart.first { !files.isInMemory($0) } ?? apart.first
-            ?? Self.spillFolders[0]
+        guard settings.spillFolder.isEmpty else { return settings.spillFolder }
+        return apart.first { !files.isInMemory($0) } ?? apart.first ?? Self.spillFolders[0]
     }
 
     /// Held content should leave room for the store.
     func validate(spillFolder chosen: String, _ rules: RuleSet, files: some ConfigurationFiles) {
-        if rules.spills, let storeFile = store.file, let storeDevice = storeDevice(files),
+        if rules.spills, let storeDevice = storeDevice(files),
             (try? files.device(of: chosen)) == storeDevice
         {
+            let key = reader.has("spill_folder") ? "spill_folder" : "store.sqlite"
             reader.log.warning(
-                spillFolder?.place ?? storeFile.place,
+                reader.log.places.place(of: key),
                 "spill_folder",
                 found:
                     "\(chosen) on the store's file system, where held content can leave it no room",

@@ -13,64 +13,49 @@ extension ConfigurationDraft {
     ) -> GatewayConfiguration? {
         requireSections()
         let named = NamedFiles(folder: folder, disk: files, log: reader.log)
-        let listeners = validatedListeners(named)
+        var settings = settings
+        validateListeners(named)
         requireApps(rules)
-        let proofs = proofs.validated(named, hasStore: reader.has("store"))
-        let apps = validatedApps(named, proofs)
-        validateStore(hasApps: !apps.isEmpty, files: files)
-        let apple = apple?.validated(named) ?? AppleSettings()
+        settings.proofs = proofs.validated(named, hasStore: reader.has("store"))
+        settings.apps = validatedApps(named, settings.proofs)
+        validateStore(hasApps: !settings.apps.isEmpty, files: files)
+        settings.apple = apple?.validated(named) ?? AppleSettings()
         validateAddressSource()
         verdict.validate(origins, reader.log)
-        let admin = admin.compactMap { $0.listener(named) }
-        requireOwnTokens(admin)
-        if let spillFolder { require(folder: spillFolder, files: files) }
-
-        guard let fallback, let set = ruleSet(rules, apps: apps, proofs, log: log) else {
-            return nil
+        settings.admin = admin.compactMap { $0.listener(named) }
+        requireOwnTokens(settings.admin)
+        if let folder = stated.located("spill_folder", \.spillFolder) {
+            require(folder: folder, files: files)
         }
-        let spills = chosenSpillFolder(files: files)
-        let limits = limits(spillingTo: spills, set, files: files)
-        validateHeld(zip(rules + [fallback], set.rules), limits, in: spills)
+
+        guard let fallback,
+            let set = ruleSet(rules, apps: settings.apps, settings.proofs, log: log)
+        else { return nil }
+        settings.spillFolder = chosenSpillFolder(files: files)
+        settings.limits = limits(spillingTo: settings.spillFolder, set, files: files)
+        validateHeld(zip(rules + [fallback], set.rules), settings.limits, in: settings.spillFolder)
         validateStreamed(zip(rules + [fallback], set.rules))
         validateDecisions(zip(rules + [fallback], set.rules))
-        let devices = DeviceRuleValidation(apps: apps, apple: apple, log: reader.log)
+        let devices = DeviceRuleValidation(
+            apps: settings.apps,
+            apple: settings.apple,
+            log: reader.log
+        )
         devices.validateDevices(zip(rules + [fallback], set.rules))
         devices.validateRisk(zip(rules + [fallback], set.rules))
         devices.validateIntegrity(zip(rules + [fallback], set.rules))
         validatePlan(set)
-        probes.validate(endpoints: endpointsPath, set, log: reader.log)
-        validate(spillFolder: spills, set, files: files)
+        settings.probes.validate(endpoints: settings.endpointsPath, set, log: reader.log)
+        validate(spillFolder: settings.spillFolder, set, files: files)
+        settings.origins = origins.map { $0.validated(named) }
+        settings.verdict = verdict.validated(named)
+        settings.google = google?.validated(named) ?? GoogleSettings()
         return GatewayConfiguration(
-            listeners: listeners,
-            admin: admin,
-            loops: loops,
-            origins: origins.map { $0.validated(named) },
-            apps: apps,
-            store: store.place,
-            storeMustExist: store.mustExist,
-            expireUnused: store.expireUnused,
-            challenges: challenges,
-            sessions: sessions,
-            enrolment: enrolment,
-            apple: apple,
-            verdict: verdict.validated(named),
-            google: google?.validated(named) ?? GoogleSettings(),
-            trustedProxies: trustedProxies.map(\.value),
-            addressSource: addressSource?.value ?? .xForwardedFor,
-            traces: traces,
-            timeouts: timeouts,
-            limits: limits,
-            log: self.log,
-            process: process,
-            hooks: hooks,
-            proofs: proofs,
-            endpointsPath: endpointsPath,
-            servesPlan: plan?.value == .on,
-            probes: probes.paths,
-            spillFolder: spills,
+            settings: settings,
             fileRules: set,
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
-            places: places
+            // Those of rules in other files are not asked for.
+            places: reader.log.places.filter { $0.value.file == reader.place.file }
         )
     }
 
@@ -92,10 +77,11 @@ extension ConfigurationDraft {
     }
 
     private func validateAddressSource() {
-        guard let addressSource, trustedProxies.isEmpty else { return }
-        reader.log.error(
-            reader.place(of: "client_address"),
-            addressSource.keyPath,
+        guard stated.located("client_address", \.addressSource) != nil,
+            settings.trustedProxies.isEmpty
+        else { return }
+        reader.error(
+            "client_address",
             found: "it without trusted_proxies",
             use: "trusted_proxies beside it"
         )
@@ -103,11 +89,11 @@ extension ConfigurationDraft {
 
     /// Each answer waits in memory for a slow client.
     private func validatePlan(_ set: RuleSet) {
-        guard let plan, plan.value == .on else { return }
-        let size = ClientPlan(set, endpoints: endpointsPath).json.count
+        guard settings.servesPlan else { return }
+        let size = ClientPlan(set, endpoints: settings.endpointsPath).json.count
         guard size > Self.planBytesMax else { return }
-        reader.log.error(
-            plan,
+        reader.error(
+            "plan",
             found: "a plan of \(size >> 10) KiB",
             use: "fewer rules, for \(Self.planBytesMax >> 10) KiB at most; or off, and ship what "
                 + "`portcullis plan` prints with the app"
@@ -117,8 +103,6 @@ extension ConfigurationDraft {
     /// The longest plan that is served: about 500 rules. Apps read up to four times as much.
     private static let planBytesMax = 256 << 10
 
-    private var endpointsPath: String { endpoints?.value ?? "/.well-known/app-attest" }
-
     /// Reports the mandatory sections that are missing.
     func requireSections() {
         reader.require("listen", use: "listen: [{ address: 0.0.0.0:8443 }]")
@@ -126,32 +110,12 @@ extension ConfigurationDraft {
         reader.require("default", use: "default: { mode: deny }, or one with an origin")
     }
 
-    /// The places of the settings that a start checks again.
-    private var places: [String: Problem.Place] {
-        var places = ["": reader.place]
-        for key in ["admin", "store", "log", "process", "spill_folder"] where reader.has(key) {
-            places[key] = reader.place(of: key)
-        }
-        if let file = store.file { places[file.keyPath] = file.place }
-        for (keyPath, place) in listeners.compactMap(\.tls).flatMap(\.places) {
-            places[keyPath] = place
-        }
-        for (keyPath, place) in origins.compactMap(\.tls).flatMap(\.places) {
-            places[keyPath] = place
-        }
-        for server in origins.flatMap(\.servers) { places[server.keyPath] = server.place }
-        for address in (listeners.map(\.address) + admin.map(\.address)).compactMap(\.self) {
-            places[address.keyPath] = address.place
-        }
-        return places
-    }
-
     /// The settings of the store for commands about keys.
-    func validatedStore(files: some ConfigurationFiles) -> StoreSettings {
+    func validatedStore(files: some ConfigurationFiles) -> KeySettings {
         let named = NamedFiles(folder: folder, disk: files, log: reader.log)
         let apps = validatedApps(named, [])
         validateStore(hasApps: !apps.isEmpty, files: files)
-        return StoreSettings(store: store.place, apps: apps)
+        return KeySettings(store: settings.store, apps: apps)
     }
 
     /// All rules and the default. The index is built only when they have no error.
@@ -165,12 +129,12 @@ extension ConfigurationDraft {
         var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
         validator.proofs = ruleProofs(proofs, log)
         validator.keptFields = Dictionary(
-            origins.map { ($0.name.value, $0.keptFields.map(\.value)) },
+            origins.map { ($0.name.value, $0.keptFields) },
             uniquingKeysWith: { first, _ in first }
         )
         let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
         validator.findShadows(drafts)
-        validator.findUnreached(drafts, endpoints: endpointsPath)
+        validator.findUnreached(drafts, endpoints: settings.endpointsPath)
         let methods = Set(drafts.flatMap { $0.match?.value.methods ?? [] })
         if let section = reader.node("rules"), methods.count > RuleSet.methodsMax {
             log.error(
@@ -220,7 +184,7 @@ extension ConfigurationDraft {
     }
 
     /// No two listeners, for clients or for operators, may share an address.
-    private func validatedListeners(_ files: NamedFiles) -> [ListenSettings] {
+    private func validateListeners(_ files: NamedFiles) {
         var seen: [Located<ServerAddress>] = []
         func claim(_ address: Located<ServerAddress>) {
             if case .ip(_, port: 0) = address.value { return }
@@ -233,18 +197,10 @@ extension ConfigurationDraft {
             }
             seen.append(address)
         }
-        let settings = listeners.compactMap { draft -> ListenSettings? in
-            guard let address = draft.address else { return nil }
-            claim(address)
-            let tls = draft.tls.flatMap { $0.validated(files) }
-            return ListenSettings(
-                address: address.value,
-                tls: tls,
-                http2: draft.http2?.value
-                    ?? (tls == nil && draft.decides?.value != .extAuthzGRPC ? .off : .on),
-                preface: preface(draft.proxyProtocol),
-                decides: decides(draft)
-            )
+        for listener in settings.listeners {
+            claim(reader.log.located("\(listener.keyPath).address", listener.address))
+            listener.tls?.validate(files)
+            listener.validate(trustsProxies: !settings.trustedProxies.isEmpty, reader.log)
         }
         for draft in admin {
             guard let address = draft.address else { continue }
@@ -257,19 +213,6 @@ extension ConfigurationDraft {
                     + "reaches it reads rules and counts"
             )
         }
-        return settings
-    }
-
-    private func preface(_ draft: Located<Bool>?) -> ListenSettings.Preface {
-        guard let draft, draft.value else { return .none }
-        if trustedProxies.isEmpty {
-            reader.log.error(
-                draft,
-                found: "it without trusted_proxies, so that nobody may connect",
-                use: "trusted_proxies with the addresses of the proxies that send the header"
-            )
-        }
-        return .proxyHeader
     }
 
     /// Why the gateway can't listen on both addresses; `nil` when it can.
@@ -318,10 +261,9 @@ extension ConfigurationDraft {
                 use: "store: { sqlite: portcullis.db }"
             )
         }
-        guard let storeFile = store.file else { return }
-        let folder = FilePath.folder(of: storeFile.value)
-        let located = Located(value: folder, place: storeFile.place, keyPath: storeFile.keyPath)
-        require(folder: located, files: files)
+        guard let path = settings.store.file else { return }
+        let storeFile = reader.log.located("store.sqlite", path)
+        require(folder: storeFile.map { FilePath.folder(of: $0) }, files: files)
         // Files of another user can't be checked, but are closed to strangers anyway.
         for suffix in ["", "-wal", "-shm", ".lock", ".generation", ".socket", ".rollout"] {
             let path = storeFile.value + suffix

@@ -16,96 +16,36 @@ struct ConfigurationDraft {
         case folder(Located<String>)
     }
 
-    static let keys = [
-        "listen", "admin", "event_loops", "origins", "apps", "store", "challenges", "sessions",
-        "enrolment", "apple", "verdict", "google", "trusted_proxies", "client_address", "traces",
-        "timeouts", "limits", "log", "process", "endpoints", "plan", "probes", "spill_folder",
-        "hooks", "proofs", "default", "rules",
-    ]
-
+    let stated: Stated<GatewaySettings>
     let folder: String
-    let reader: MappingReader
-    let listeners: [ListenDraft]
     let admin: [AdminDraft]
-    let loops: EventLoopCount
     let origins: [OriginDraft]
     let apps: [AppDraft]
-    let store: StoreDraft
-    private(set) var challenges = ChallengeSettings()
-    private(set) var sessions = SessionTable.Limits()
-    private(set) var enrolment = EnrolmentAdmission.Settings()
     let apple: Stated<AppleSettings>?
     let verdict: VerdictDraft
     let google: Stated<GoogleSettings>?
-    let trustedProxies: [Located<IPNetwork>]
-    let addressSource: Located<ClientAddress.Source>?
-    let traces: TraceRule
-    private(set) var timeouts = Timeouts()
-    private(set) var limits = ProxyLimits()
-    private(set) var log = LogSettings()
-    private(set) var process = ProcessSettings()
-    private(set) var hooks = HookSettings()
     let proofs: [ProofDraft]
-    let endpoints: Located<String>?
-    /// Whether apps get the plan from the gateway.
-    let plan: Located<OnOff>?
-    let probes: ProbeDraft
-    let spillFolder: Located<String>?
     let fallback: RuleDraft?
     let rules: RulesDraft
 
+    var settings: GatewaySettings { stated.value }
+    var reader: MappingReader { stated.reader }
+
     init?(_ root: SourceNode, folder: String, log: ProblemLog) {
-        guard let reader = MappingReader(root, "", keys: Self.keys, log: log) else { return nil }
-        self.folder = folder
-        self.reader = reader
         log.folder = folder
-        listeners = ListenDraft.all(reader)
+        guard let stated = Stated(root, "", over: GatewaySettings(), log) else { return nil }
+        self.stated = stated
+        self.folder = folder
+        let reader = stated.reader
         admin = AdminDraft.all(reader)
-        let loops = reader.value("event_loops", use: "auto | 1…256", words: ["auto"]) {
-            text -> EventLoopCount? in
-            if text == "auto" { return .perCore }
-            let number = MappingReader.digits(text)
-            return number.flatMap { (1...256).contains($0) ? .fixed($0) : nil }
-        }
-        self.loops = loops?.value ?? .perCore
-        timeouts.read(reader.node("timeouts"), "timeouts", log)
-        origins = OriginDraft.all(reader, timeouts)
+        origins = OriginDraft.all(reader, stated.value.timeouts)
         apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
             AppDraft(node, keyPath, log: log)
         }
-        store = StoreDraft(reader, folder: folder)
-        challenges.read(reader.node("challenges"), "challenges", log)
-        sessions.read(reader.node("sessions"), "sessions", log)
-        enrolment.read(reader.node("enrolment"), "enrolment", log)
         apple = Stated(reader.node("apple"), "apple", over: AppleSettings(), log)
-        verdict = VerdictDraft(reader.node("verdict"), log: log)
+        verdict = VerdictDraft(reader)
         google = Stated(reader.node("google"), "google", over: GoogleSettings(), log)
-        trustedProxies =
-            reader.list(
-                "trusted_proxies",
-                of: "networks such as 10.0.0.0/8, no bit set after the prefix"
-            ) { IPNetwork($0) } ?? []
-        addressSource = reader.value(
-            "client_address",
-            use: "x-forwarded-for | forwarded",
-            words: ["x-forwarded-for", "forwarded"]
-        ) { ["x-forwarded-for": .xForwardedFor, "forwarded": .forwarded][$0.lowercased()] }
-        traces = reader.word("traces", TraceRule.self)?.value ?? .carry
-        limits.read(reader.node("limits"), "limits", log)
-        self.log.read(reader.node("log"), "log", log)
-        process.read(reader.node("process"), "process", log)
-        hooks.read(reader.node("hooks"), "hooks", log)
         proofs = ProofDraft.all(reader)
-        endpoints = reader.value(
-            "endpoints",
-            use: "a path of plain segments without a slash at its end",
-            Self.plainPath
-        )
-        plan = reader.word("plan")
-        probes = ProbeDraft(reader.node("probes"), log: log)
-        spillFolder = reader.value("spill_folder", use: "a folder's path") { text in
-            text.isEmpty ? nil : FilePath.joined(folder, text)
-        }
         fallback = reader.node("default").flatMap {
             RuleDraft($0, "default", isDefault: true, log: log)
         }
@@ -149,53 +89,21 @@ struct ConfigurationDraft {
 
 // Listeners at which other proxies ask for decisions.
 extension ConfigurationDraft {
-    /// How a listener's clients ask; `nil` where their requests go to origins.
-    func decides(_ listener: ListenDraft) -> DecisionQuestion? {
-        guard let decides = listener.decides else {
-            if let content = listener.content {
-                reader.log.error(
-                    content,
-                    found: "it without decides",
-                    use: "decides beside it, or neither: a request's own content always comes"
-                )
-            }
-            return nil
-        }
-        if trustedProxies.isEmpty {
-            reader.log.error(
-                decides,
-                found: "it without trusted_proxies, so that nobody may ask",
-                use: "trusted_proxies with the addresses of the proxies that ask"
-            )
-        }
-        if let proxyProtocol = listener.proxyProtocol, proxyProtocol.value {
-            reader.log.error(
-                proxyProtocol,
-                found: "it beside decides, where the peer itself has to be a trusted proxy",
-                use: "one of the two"
-            )
-        }
-        if decides.value == .extAuthzGRPC, let http2 = listener.http2, http2.value == .off {
-            reader.log.error(
-                http2,
-                found: "off beside decides: ext_authz_grpc, which needs HTTP/2",
-                use: "on, which is the default there, or leave it out"
-            )
-        }
-        return DecisionQuestion(decides.value, content: listener.content?.value ?? .none)
-    }
-
     /// Signed content can be verified only where the asking proxy sends it. Otherwise the
     /// application would execute content that was not judged.
     ///
     /// A listener without `decides` gets all content. Where no listener gets it, such a rule is an
     /// error. Where one does, the others refuse the rule's requests, which is worth a warning.
     func validateDecisions(_ rules: some Sequence<(RuleDraft, Rule)>) {
-        let blind = listeners.filter { $0.decides != nil && $0.content?.value != .whole }
+        let listeners = settings.listeners
+        let blind = listeners.filter { $0.decides.map { $0.content != .whole } ?? false }
+            .compactMap { listener in
+                listener.decides.map { reader.log.located("\(listener.keyPath).decides", $0.form) }
+            }
         let signing = rules.filter { $0.1.mode.verifies && $0.1.signing.coversBody }
-        guard let first = blind.first?.decides, !signing.isEmpty else { return }
+        guard let first = blind.first, !signing.isEmpty else { return }
         guard blind.count == listeners.count else {
-            for decides in blind.compactMap(\.decides) { warn(decides, signing.map(\.1)) }
+            for decides in blind { warn(decides, signing.map(\.1)) }
             return
         }
         for (draft, _) in signing {

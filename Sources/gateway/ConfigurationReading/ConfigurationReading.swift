@@ -1,14 +1,15 @@
 // The configuration: the file's words, and their meaning.
 //
-//   bytes ──SourceNode──▶ tree ──Draft──▶ typed values with places ──validated──▶ configuration
+//   bytes ──SourceNode──▶ tree ──declarations──▶ values with places ──validated──▶ configuration
 //
 //   SourceNode            YAML as a bounded tree of text with line numbers; Yams is seen here only
 //   MappingReader         takes a mapping apart: unknown keys, wrong types and units are problems
 //   Declared, Key         a key's one declaration: where its value goes, what it may be, what it
 //                         means, what a change needs
 //   ValueForm             how a value is written
-//   …Draft                what the files say: all optional, each value with its place
-//   GatewayConfiguration  what was meant: complete, consistent, with defaults; it cannot be wrong
+//   GatewaySettings       the keys of the main file, with their defaults
+//   …Draft                what needs other files or other parts before it is complete
+//   GatewayConfiguration  what was meant: complete and consistent; it cannot be wrong
 //   ConfigurationLoader   reads the files, the only part that does
 //
 //   Check                 the report of `portcullis check`

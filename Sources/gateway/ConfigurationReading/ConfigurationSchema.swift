@@ -42,12 +42,12 @@ package struct ConfigurationSchema {
 
     /// - read: the readers of a file.
     init(_ read: @escaping (SourceNode, ProblemLog) -> Void) {
-        root = Trial(reader: read).root()
+        root = SchemaTrial(reader: read).root()
     }
 }
 
 /// Asks the readers.
-private struct Trial {
+private struct SchemaTrial {
     typealias Setting = ConfigurationSchema.Setting
 
     /// A step from the root of the file to a place.

@@ -3,7 +3,7 @@
 /// From the declaration follow the reading with its problems, the schema and the pages of reference
 /// with meanings and defaults, the report of what differs between two files, and whether a reload
 /// takes a change.
-protocol Declared: Sendable {
+protocol Declared: SendableMetatype {
     static var keys: Keys<Self> { get }
 }
 
@@ -90,7 +90,7 @@ struct Key<Section>: Sendable {
     /// The section's value as a file writes it.
     let text: @Sendable (Section) -> String?
     /// What differs in two sections, by the key path of the key.
-    fileprivate let changes: @Sendable (Section, Section, String) -> [SettingChange]
+    private(set) fileprivate var changes: @Sendable (Section, Section, String) -> [SettingChange]
 
     /// A key with a value of its own in the section.
     init<Value: Equatable & Sendable>(
@@ -139,6 +139,14 @@ struct Key<Section>: Sendable {
         changes = { _, _, _ in [] }
     }
 
+    /// A mapping that is read on its own, since files are read for it later.
+    init<Value: Declared>(_ name: String, inside path: any KeyPath<Section, Value> & Sendable) {
+        self.name = name
+        read = { _, _ in true }
+        text = { _ in nil }
+        changes = { Value.keys.changes(from: $0[keyPath: path], to: $1[keyPath: path], at: $2) }
+    }
+
     /// The first of the keys that together make a value.
     init<Value: Equatable & Sendable>(
         _ name: String,
@@ -153,6 +161,36 @@ struct Key<Section>: Sendable {
         }
     }
 
+    /// A key whose value is optional, and is read by a closure.
+    init<Value>(
+        _ name: String,
+        into path: Path<Value?>,
+        _ value: @escaping @Sendable (MappingReader, String) -> Value?
+    ) {
+        self.name = name
+        read = { reader, section in
+            section[keyPath: path] = value(reader, name)
+            return section[keyPath: path] != nil
+        }
+        text = { _ in nil }
+        changes = { _, _, _ in [] }
+    }
+
+    /// A key of a part of this section, beside its own keys.
+    init<Part>(_ key: Key<Part>, of path: Path<Part>) {
+        name = key.name
+        (notes, example) = (key.notes, key.example)
+        read = { key.read($0, &$1[keyPath: path]) }
+        text = { key.text($0[keyPath: path]) }
+        changes = { key.changes($0[keyPath: path], $1[keyPath: path], $2) }
+    }
+
+    /// A key that is read in the place of one of another section.
+    init<Other>(like other: Key<Other>) {
+        self.init(other.name)
+        notes = other.notes
+    }
+
     /// A key with a value that the section does not keep in this form, such as a file's path.
     init<Value>(_ name: String, read form: ValueForm<Value>) {
         self.name = name
@@ -163,6 +201,14 @@ struct Key<Section>: Sendable {
 
     /// What the value is, in a sentence or two.
     func means(_ meaning: String) -> Key { with { $0.notes.meaning = meaning } }
+
+    /// Another value by which to tell whether it has changed.
+    func comparing<Value: Equatable & Sendable>(
+        _ path: any KeyPath<Section, Value> & Sendable
+    ) -> Key {
+        let part = Key(name, partOf: path)
+        return with { $0.changes = part.changes }
+    }
 
     /// The reason of the default.
     func because(_ reason: String) -> Key { with { $0.notes.reason = reason } }
@@ -199,21 +245,28 @@ struct Keys<Section>: Sendable {
     }
 
     var names: [String] { all.map(\.name) }
+    var mandatory: [String] { all.filter { $0.example != nil }.map(\.name) }
 
     /// Reads the keys of a mapping that may have others, too.
     ///
     /// - Returns: the keys that are there and have no problem.
     @discardableResult
     func read(_ reader: MappingReader, into section: inout Section) -> Set<String> {
-        for key in all {
-            var notes = key.notes
-            notes.standard = key.example == nil ? key.text(section) : nil
-            reader.log.record?.note(reader.path(key.name), notes)
-            if let example = key.example { reader.require(key.name, use: example) }
-        }
+        note(reader, section)
         let given = all.filter { key in key.read(reader, &section) && reader.has(key.name) }
         check(reader, &section)
         return Set(given.map(\.name))
+    }
+
+    /// Reports what is mandatory and absent. A record gets the meanings, and the defaults of the
+    /// section.
+    func note(_ reader: MappingReader, _ section: Section? = nil) {
+        for key in all {
+            var notes = key.notes
+            notes.standard = key.example == nil ? section.flatMap(key.text) : nil
+            reader.log.record?.note(reader.path(key.name), notes)
+            if let example = key.example { reader.require(key.name, use: example) }
+        }
     }
 
     /// What differs.
@@ -241,6 +294,15 @@ struct Keys<Section>: Sendable {
     static func buildBlock(_ keys: [Key<Section>]...) -> [Key<Section>] { keys.flatMap(\.self) }
 }
 
+extension MappingReader {
+    /// A mapping inside this one whose keys are declared, and are then read one by one.
+    func inner<Section>(_ key: String, _ keys: Keys<Section>) -> MappingReader? {
+        let inner = inner(key, keys: keys.names)
+        if let inner { keys.note(inner) }
+        return inner
+    }
+}
+
 /// A section as a file states it: its value, and the places of its keys.
 struct Stated<Section: Declared>: Placed {
     private(set) var value: Section
@@ -265,12 +327,11 @@ struct Stated<Section: Declared>: Placed {
     /// The value of a key that is there and has no problem.
     func located<Value>(_ key: String, _ path: KeyPath<Section, Value>) -> Located<Value>? {
         guard given.contains(key) else { return nil }
-        return Located(
-            value: value[keyPath: path],
-            place: reader.place(of: key),
-            keyPath: reader.path(key)
-        )
+        return reader.located(key, value[keyPath: path])
     }
+
+    /// Whether all mandatory keys are there and have no problem.
+    var isComplete: Bool { given.isSuperset(of: Section.keys.mandatory) }
 }
 
 extension Declared {

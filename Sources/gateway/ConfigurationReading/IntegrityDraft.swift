@@ -3,9 +3,23 @@ import Rules
 import Tokens
 
 /// The keys of `kind: play-integrity`.
-struct IntegrityDraft {
-    static let keys =
-        ["service_account", "decryption_key", "verification_key", "max_token_age"] + serviceKeys
+struct IntegrityDraft: Declared {
+    static let keys = Keys<Self> {
+        Key("service_account", into: \.account) { $0.filePath($1, use: "a file's path") }
+            .means("The key file of a service account, with which Google reads tokens.")
+        Key("decryption_key", into: \.decryption) { $0.filePath($1, use: "a file's path") }
+            .means("In its place: a key of the Play Console, by which tokens are read here.")
+        Key("verification_key", into: \.verification) { $0.filePath($1, use: "a file's path") }
+            .means("The other key of the Play Console.")
+        Key("max_token_age", into: \.ageMax) {
+            $0.duration($1, in: .seconds(10) ... .seconds(IntegrityTerms.ageMost))
+        }
+        .means("How old a token may be by Google's timestamp. Without it, 5m.")
+        Key("url", orNone: \.url, OutboundDraft.address)
+            .means("Where tokens are read, instead of Google's address.")
+        TokenCallSettings.keys.all.map { Key($0, of: \.calls) }
+    }
+
     /// The field of the tokens, unless another is named.
     static let field = "app-attest-integrity-token"
     /// The keys about Google's service, which a local decoder does not ask.
@@ -13,27 +27,18 @@ struct IntegrityDraft {
 
     private let reader: MappingReader
     private let name: String
-    private let account: Located<String>?
-    private let decryption: Located<String>?
-    private let verification: Located<String>?
-    private let ageMax: Located<Duration>?
-    private let url: Located<String>?
+    private var account: Located<String>?
+    private var decryption: Located<String>?
+    private var verification: Located<String>?
+    private var ageMax: Located<Duration>?
+    private var url: String?
     private var calls = TokenCallSettings()
 
     /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
     init(_ reader: MappingReader, name: String, isMeant: Bool) {
         self.reader = reader
         self.name = name
-        func file(_ key: String) -> Located<String>? {
-            reader.filePath(key, use: "a file's path")
-        }
-        account = file("service_account")
-        decryption = file("decryption_key")
-        verification = file("verification_key")
-        let ageMost = Duration.seconds(IntegrityTerms.ageMost)
-        ageMax = reader.duration("max_token_age", in: .seconds(10)...ageMost)
-        url = reader.value("url", use: "https://host/path", OutboundDraft.url)
-        TokenCallSettings.keys.read(reader, into: &calls)
+        Self.keys.read(reader, into: &self)
         if isMeant { checkDecoder() }
     }
 
@@ -78,7 +83,7 @@ struct IntegrityDraft {
         if let account {
             guard let read = serviceAccount(account, files) else { return nil }
             var service = IntegrityService(name: name, account: read)
-            if let url { service.url = url.value }
+            if let url { service.url = url }
             service.calls = calls
             service.calls.roots = certificates
             decoder = .service(service)
@@ -131,49 +136,73 @@ struct IntegrityDraft {
 }
 
 /// The keys of `kind: siteverify`.
-struct SiteverifyDraft {
-    static let keys =
-        [
-            "service", "url", "secret_file", "project", "site_key", "action", "hostname",
-            "min_score", "max_score", "remote_address",
-        ] + TokenCallSettings.keys.names
+struct SiteverifyDraft: Declared {
+    static let keys = Keys<Self> {
+        Key("service", into: \.service) { $0.word($1) }.means("Who is asked about tokens.")
+        Key("url", orNone: \.url, OutboundDraft.address)
+            .means("Where the service is asked, instead of its own address.")
+        Key("secret_file", into: \.secret) { $0.filePath($1, use: "a file's path") }
+            .means("A file with the service's secret alone.")
+        Key("project", orNone: \.project, projectForm)
+            .means("The id of the project in Google Cloud, for recaptcha-enterprise.")
+        Key("site_key", orNone: \.siteKey, .text(wordUse, word))
+            .means("The key that the page shows.")
+        Key("action", orNone: \.action, .text(wordUse, word))
+            .means("The action that the page names. Without it, any.")
+        Key("hostname", into: \.hosts) { $0.texts($1, use: wordUse, word)?.map(\.value) }
+            .means("The sites and the ids of apps of which tokens have to come. Without it, any.")
+        Key("min_score", into: \.scoreMin) { $0.value($1, use: scoreUse) { TestScore($0) } }
+            .means("The least score.")
+        Key("max_score", into: \.scoreMax) { $0.value($1, use: scoreUse) { TestScore($0) } }
+            .means("The greatest score.")
+        Key("remote_address", \.sendsAddress, .flag)
+            .means("Whether the service gets the client's address, which is personal data.")
+        TokenCallSettings.keys.all.map { Key($0, of: \.calls) }
+    }.checked { reader, draft in
+        guard let least = draft.scoreMin, let greatest = draft.scoreMax,
+            least.value > greatest.value
+        else { return }
+        reader.log.error(
+            least,
+            found: "a least score above the greatest",
+            use: "min_score: at most max_score, which is \(greatest.value)"
+        )
+    }
+
+    private static let scoreUse = "a score from 0 to 1, such as 0.5"
+
+    private static let projectForm = ValueForm<String>.text(
+        "the id of a Google Cloud project"
+    ) { text in
+        let isID = text.utf8.allSatisfy { byte in
+            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D
+        }
+        return isID && (1...63).contains(text.utf8.count) ? text : nil
+    }
 
     private let reader: MappingReader
-    /// The settings, with all that needs no file; `nil` where an error was reported.
-    private let settings: SiteverifySettings?
-    private let secret: Located<String>?
+    private let name: String
+    private var service: Located<SiteverifySettings.Service>?
+    private var url: String?
+    private var secret: Located<String>?
+    private var project: String?
+    private var siteKey: String?
+    private var action: String?
+    private var hosts: [String]?
+    private var scoreMin: Located<TestScore>?
+    private var scoreMax: Located<TestScore>?
+    private var sendsAddress = false
+    private var calls = TokenCallSettings()
+    /// The service's address; `nil` where an error was reported.
+    private var address: String?
 
     /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
     init(_ reader: MappingReader, name: String, isMeant: Bool) {
         self.reader = reader
+        self.name = name
         if isMeant { Self.require(reader) }
-        let service = reader.word("service", SiteverifySettings.Service.self)
-        let url = Self.url(reader, service)
-        secret = reader.filePath("secret_file", use: "a file's path")
-        let least = Self.score(reader, "min_score")
-        let greatest = Self.score(reader, "max_score")
-        if let least, let greatest, least.value > greatest.value {
-            reader.log.error(
-                least,
-                found: "a least score above the greatest",
-                use: "min_score: at most max_score, which is \(greatest.value)"
-            )
-        }
-        // The secret is read later.
-        var read = SiteverifySettings(
-            name: name,
-            service: service?.value ?? .recaptcha,
-            url: url ?? "",
-            secret: ""
-        )
-        (read.scoreMin, read.scoreMax) = (least?.value, greatest?.value)
-        read.siteKey = reader.value("site_key", use: Self.wordUse, Self.word)?.value
-        read.action = reader.value("action", use: Self.wordUse, Self.word)?.value
-        let hosts = reader.texts("hostname", use: Self.wordUse, Self.word) ?? []
-        read.hostnames = Set(hosts.map { $0.value.lowercased() })
-        if let flag = reader.flag("remote_address") { read.sendsAddress = flag.value }
-        TokenCallSettings.keys.read(reader, into: &read.calls)
-        settings = service == nil || url == nil ? nil : read
+        Self.keys.read(reader, into: &self)
+        address = serviceAddress()
         if service?.value == .enterprise, isMeant {
             reader.require("site_key", use: "site_key: the key that the site or app shows")
         }
@@ -192,22 +221,8 @@ struct SiteverifyDraft {
         reader.require("secret_file", use: "secret_file: a file with the service's secret alone")
     }
 
-    private static func score(_ reader: MappingReader, _ key: String) -> Located<TestScore>? {
-        reader.value(key, use: "a score from 0 to 1, such as 0.5") { TestScore($0) }
-    }
-
-    /// The address: the operator's, or the service's own.
-    private static func url(
-        _ reader: MappingReader,
-        _ service: Located<SiteverifySettings.Service>?
-    ) -> String? {
-        let url = reader.value("url", use: "https://host/path", OutboundDraft.url)
-        let project = reader.value("project", use: "the id of a Google Cloud project") { text in
-            let isID = text.utf8.allSatisfy { byte in
-                (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D
-            }
-            return isID && (1...63).contains(text.utf8.count) ? text : nil
-        }
+    /// The operator's address, or the service's own.
+    private func serviceAddress() -> String? {
         guard let service else { return nil }
         if reader.has("project"), service.value != .enterprise || reader.has("url") {
             reader.error(
@@ -216,7 +231,7 @@ struct SiteverifyDraft {
                 use: "project: with service: recaptcha-enterprise and without url"
             )
         }
-        if reader.has("url") { return url?.value }
+        if reader.has("url") { return url }
         if let address = service.value.address { return address }
         guard let project else {
             if !reader.has("project") {
@@ -228,15 +243,25 @@ struct SiteverifyDraft {
             }
             return nil
         }
-        return SiteverifySettings.Service.assessments(project: project.value)
+        return SiteverifySettings.Service.assessments(project: project)
     }
 
     /// The settings, with the files read; `nil` where there is an error, which was reported.
     func validated(_ files: NamedFiles) -> SiteverifySettings? {
         let log = reader.log
         let certificates = files.roots(reader)
-        guard let text = secretText(files), var valid = settings else { return nil }
-        (valid.secret, valid.calls.roots) = (text, certificates)
+        guard let text = secretText(files), let service, let address else { return nil }
+        var valid = SiteverifySettings(
+            name: name,
+            service: service.value,
+            url: address,
+            secret: text
+        )
+        (valid.scoreMin, valid.scoreMax) = (scoreMin?.value, scoreMax?.value)
+        (valid.siteKey, valid.action, valid.sendsAddress) = (siteKey, action, sendsAddress)
+        valid.hostnames = Set((hosts ?? []).map { $0.lowercased() })
+        valid.calls = calls
+        valid.calls.roots = certificates
         if valid.hostnames.isEmpty {
             log.warning(
                 reader,

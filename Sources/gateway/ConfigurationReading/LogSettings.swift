@@ -2,7 +2,7 @@ package import Proxy
 import Rules
 
 /// The contents and the targets of the logs.
-package struct LogSettings: Hashable, Declared {
+package struct LogSettings: Hashable, Sendable, Declared {
     package enum Access: Hashable, Sendable {
         /// Standard output. The default.
         case on
@@ -57,8 +57,7 @@ package struct LogSettings: Hashable, Declared {
     package init() {}
 
     static let keys = Keys<Self> {
-        Key("access", \.access, access)
-            .means("Where the line for each request goes.")
+        Key("access", \.access, access).means("Where the line for each request goes.")
         Key("format", \.lines.form, .word)
             .means("The form of a line; combined is that of Apache and nginx.")
         Key("time", \.lines.time, .word)

@@ -7,7 +7,7 @@ import Rules
 // The options of a rule that are more than a word.
 extension MappingReader {
     func match(_ key: String) -> Located<RouteMatch>? {
-        guard let inner = inner(key, keys: ["host", "method", "path"]) else { return nil }
+        guard let inner = inner(key, RouteMatch.keys) else { return nil }
         guard inner.has("host") || inner.has("method") || inner.has("path") else {
             log.error(inner, found: "nothing to match", use: "host, method or path")
             return nil
@@ -114,8 +114,7 @@ extension MappingReader {
     }
 
     func rollout(_ key: String) -> Located<RuleDraft.RolloutDraft>? {
-        let keys = Self.scheduleKeys + ["by", "salt"]
-        guard let inner = inner(key, keys: keys) else { return nil }
+        guard let inner = inner(key, RuleDraft.RolloutDraft.keys) else { return nil }
         let subject = inner.word("by", Rollout.Subject.self)?.value ?? .key
         let salt = inner.salt()
         guard let schedule = inner.schedule() else { return nil }
@@ -131,8 +130,26 @@ extension MappingReader {
     }
 
     /// The keys of a share: fixed or growing.
-    static let scheduleKeys = ["percent"] + datedKeys
+    ///
+    /// - path: the value that they make together, for a section that compares it.
+    static func scheduleKeys<Section>(
+        _ path: (any KeyPath<Section, Rollout.Schedule> & Sendable)? = nil
+    ) -> [Key<Section>] {
+        let name = "percent"
+        return [
+            (path.map { Key(name, partOf: $0) } ?? Key(name))
+                .means("A fixed share."),
+            Key("from").means("When a share begins to grow, with start at that time."),
+            Key("to").means("When it has grown to end."),
+            Key("start").means("The share at first."),
+            Key("end").means("The share at last."),
+        ]
+    }
+
     private static let datedKeys = ["from", "to", "start", "end"]
+
+    /// Whether there is a key of a share.
+    var hasSchedule: Bool { has("percent") || Self.datedKeys.contains(where: has) }
 
     /// The share by the mapping's keys.
     func schedule() -> Rollout.Schedule? {
@@ -187,15 +204,13 @@ extension MappingReader {
         return .growing(from: from.value, to: to.value, start: start.value, end: end.value)
     }
 
-    func challenge(_ key: String) -> (Located<ChallengeRule>?, Located<JSONPointer>?) {
-        guard let node = node(key) else { return (nil, nil) }
-        guard case .mapping = node.content else { return (word(key), nil) }
-        let inner = MappingReader(node, path(key), keys: ["need", "json_pointer"], log: log)
-        guard let inner else { return (nil, nil) }
-        let pointer = inner.value("json_pointer", use: "a JSON pointer, such as /auth/challenge") {
-            JSONPointer($0)
+    func challenge(_ key: String) -> RuleDraft.ChallengeDraft? {
+        var draft = RuleDraft.ChallengeDraft()
+        guard case .mapping? = node(key)?.content else {
+            draft.need = word(key)
+            return draft.need == nil ? nil : draft
         }
-        return (inner.word("need"), pointer)
+        return draft.read(node(key), path(key), log) == nil ? nil : draft
     }
 
     func counter(_ key: String) -> Located<CounterRule>? {
@@ -205,10 +220,7 @@ extension MappingReader {
                 text == "strict" ? .strict : nil
             }
         }
-        guard let inner = MappingReader(node, path(key), keys: ["window"], log: log) else {
-            return nil
-        }
-        inner.require("window", use: "window: 1…64")
+        guard let inner = inner(key, CounterRule.keys) else { return nil }
         guard let window = inner.integer("window", in: CounterRule.windowRange) else { return nil }
         return Located(value: .window(window.value), place: node.place, keyPath: path(key))
     }
@@ -221,17 +233,13 @@ extension MappingReader {
             draft.digest = digest
             return Located(value: draft, place: node.place, keyPath: path(key))
         }
-        let keys = ["digest", "limit", "memory"]
-        guard let inner = MappingReader(node, path(key), keys: keys, log: log) else { return nil }
-        draft.digest = inner.digest("digest")
-        draft.limit = inner.bytes("limit", in: ByteCount(1)...ByteCount.gibibytes(1 << 20))
-        draft.memory = inner.bytes("memory", in: ByteCount(0)...ByteCount.gibibytes(1))
+        guard draft.read(node, path(key), log) != nil else { return nil }
         return Located(value: draft, place: node.place, keyPath: path(key))
     }
 
     /// The treatment of content. A file from before 2026-11-22 may have `declared`, with which the
     /// origin got content before it was verified: its author has to choose.
-    private func digest(_ key: String) -> Located<RuleDraft.BodyDraft.Digest>? {
+    func digest(_ key: String) -> Located<RuleDraft.BodyDraft.Digest>? {
         guard case .text("declared") = node(key)?.content else { return word(key) }
         error(
             key,
@@ -247,33 +255,56 @@ extension MappingReader {
         return Located(value: .streamed, place: place(of: key), keyPath: path(key))
     }
 
-    /// Names of the fields to read. Fields that frame the message are not allowed, nor are those
-    /// that the gateway writes itself.
     func fields(_ key: String) -> Located<FieldNames>? {
-        let keys = ["key_id", "assertion", "challenge", "unsupported"]
-        guard let inner = inner(key, keys: keys) else { return nil }
-        var names = FieldNames.standard
-        func name(_ key: String) -> [UInt8]? {
+        let stated = Stated(node(key), path(key), over: FieldNames.standard, log)
+        guard let stated else { return nil }
+        guard Set(stated.value.all).count == stated.value.all.count else {
+            log.error(stated, found: "one name for two fields", use: "four different names")
+            return nil
+        }
+        return Located(value: stated.value, place: stated.place, keyPath: stated.keyPath)
+    }
+}
+
+extension RouteMatch {
+    fileprivate static let keys = Keys<Self> {
+        Key("host").means("A host, all hosts below a domain, or any.")
+        Key("method").means("Methods. GET includes HEAD.")
+        Key("path").means("A path: * stands for a segment, ** for the rest.")
+    }
+}
+
+extension CounterRule {
+    fileprivate static let keys = Keys<Self> {
+        Key("window").means("How far below the highest counter a new one may be.")
+            .mandatory("window: 1…64")
+    }
+}
+
+/// Names of the fields to read.
+extension FieldNames: Declared {
+    static let keys = Keys<Self> {
+        Key("key_id", \.keyID, name).means("The field of the key id.")
+        Key("assertion", \.assertion, name).means("The field of the assertion.")
+        Key("challenge", \.challenge, name).means("The field of the challenge.")
+        Key("unsupported", \.unsupported, name)
+            .means("The field by which an app says that it has no App Attest.")
+    }
+
+    private static let name = ValueForm<[UInt8]>(
+        { reader, key in
             let use = "a field name that is not one of HTTP's or the gateway's own"
-            let found = inner.value(key, use: use) { text -> [UInt8]? in
+            return reader.value(key, use: use) { text -> [UInt8]? in
                 guard let name = FieldNameText.lowerCase(text).map({ Array($0.utf8) }),
-                    !Self.reserved.contains(FieldKind(name: name))
+                    !reserved.contains(FieldKind(name: name))
                 else { return nil }
                 return name
             }
-            return found?.value
-        }
-        names.keyID = name("key_id") ?? names.keyID
-        names.assertion = name("assertion") ?? names.assertion
-        names.challenge = name("challenge") ?? names.challenge
-        names.unsupported = name("unsupported") ?? names.unsupported
-        guard Set(names.all).count == names.all.count else {
-            log.error(inner, found: "one name for two fields", use: "four different names")
-            return nil
-        }
-        return Located(value: names, place: inner.place, keyPath: inner.keyPath)
-    }
+        },
+        text: { String(decoding: $0, as: UTF8.self) }
+    )
 
+    /// Fields that frame the message, and those that the gateway writes itself.
     private static let reserved = FieldKindSet.neverAsSent.subtracting(.proof).union(
         FieldKindSet([.host, .date, .contentDigest, .contentType, .contentEncoding])
     )

@@ -24,6 +24,8 @@ package struct MappingReader: Placed {
         self.keyPath = keyPath
         self.log = log
         self.members = members.reduce(into: [:]) { $0[$1.key] = $1 }
+        if log.places[keyPath] == nil { log.note(place, of: keyPath) }
+        for member in members { log.note(member.place, of: path(member.key)) }
         guard !keys.isEmpty else { return }
         for member in members where !keys.contains(member.key) {
             let name = path(member.key)
@@ -51,6 +53,11 @@ package struct MappingReader: Placed {
 
     /// The place of a key that is there; otherwise that of the mapping.
     package func place(of key: String) -> Problem.Place { members[key]?.place ?? place }
+
+    /// A value that was made of a key's.
+    func located<Value>(_ key: String, _ value: Value) -> Located<Value> {
+        Located(value: value, place: place(of: key), keyPath: path(key))
+    }
 
     package func node(_ key: String) -> SourceNode? { members[key]?.value }
 
@@ -98,6 +105,7 @@ package struct MappingReader: Placed {
         _ read: (String) -> Value?
     ) -> Located<Value>? {
         log.record?.text(keyPath, use: use, words: words, form)
+        log.note(node.place, of: keyPath)
         guard case .text(let text) = node.content else {
             log.error(node.place, keyPath, found: node.found, use: use)
             return nil
@@ -284,22 +292,13 @@ extension Duration {
 
 // A rule's demands on the device's bits.
 extension MappingReader {
-    /// The time that a request may wait for Apple.
-    private static let timeouts = Duration.milliseconds(100)...Duration.seconds(30)
-
     func device(_ key: String) -> Located<RuleDraft.DeviceDraft>? {
-        let keys = ["refuse_if", "on_error", "timeout"]
-        guard let inner = inner(key, keys: keys) else { return nil }
-        inner.require("refuse_if", use: "refuse_if: { bit0: true }")
-        var draft = RuleDraft.DeviceDraft()
-        draft.refused = inner.refusedBits("refuse_if")
-        draft.onError = inner.word("on_error")
-        draft.timeout = inner.duration("timeout", in: Self.timeouts)
-        return Located(value: draft, place: inner.place, keyPath: inner.keyPath)
+        let stated = Stated(node(key), path(key), over: RuleDraft.DeviceDraft(), log)
+        return stated.map { Located(value: $0.value, place: $0.place, keyPath: $0.keyPath) }
     }
 
     /// The bits that refuse: a condition, or a list of conditions of which one is enough.
-    private func refusedBits(_ key: String) -> Set<DeviceBits>? {
+    func refusedBits(_ key: String) -> Set<DeviceBits>? {
         guard let node = node(key) else { return nil }
         let before = log.problems.count
         var refused: Set<DeviceBits> = []
@@ -325,9 +324,11 @@ extension MappingReader {
 
     /// The bits that meet all parts of a condition.
     private func bits(of node: SourceNode, _ keyPath: String) -> Set<DeviceBits> {
-        guard let inner = MappingReader(node, keyPath, keys: ["bit0", "bit1"], log: log) else {
+        let keys = DeviceBits.keys
+        guard let inner = MappingReader(node, keyPath, keys: keys.names, log: log) else {
             return []
         }
+        keys.note(inner)
         guard inner.has("bit0") || inner.has("bit1") else {
             log.error(node.place, keyPath, found: "no bit", use: "bit0: true | false, or bit1")
             return []
@@ -338,5 +339,12 @@ extension MappingReader {
                 (bit0 == nil || bits.bit0 == bit0) && (bit1 == nil || bits.bit1 == bit1)
             }
         )
+    }
+}
+
+extension DeviceBits {
+    fileprivate static let keys = Keys<Self> {
+        Key("bit0").means("Whether the first bit is set.")
+        Key("bit1").means("Whether the second bit is set.")
     }
 }

@@ -4,7 +4,7 @@ import Proxy
 extension MappingReader {
     /// `servers`: addresses, or mappings with an address.
     func servers() -> [Located<ServerSettings>] {
-        let use = "host:port, [v6]:port or unix:/path; each server once"
+        let use = ServerSettings.addressUse
         guard let nodes = list("servers", of: use) else { return [] }
         var seen: Set<ServerAddress> = []
         var servers: [Located<ServerSettings>] = []
@@ -39,30 +39,9 @@ extension MappingReader {
                 ServerAddress(text: text, allowsPortZero: false).map { ServerSettings(address: $0) }
             }
         }
-        let keys = ["address", "weight", "backup", "max_connections"]
-        guard let inner = MappingReader(node, keyPath, keys: keys, log: log) else { return nil }
-        inner.require("address", use: "address: 10.0.0.5:8080")
-        let address = inner.value("address", use: use) { text in
-            ServerAddress(text: text, allowsPortZero: false)
-        }
-        let weight = inner.integer("weight", in: ServerSettings.weights)
-        let most = inner.integer("max_connections", in: ServerSettings.connections)
-        let backup = inner.flag("backup")
-        guard let address else { return nil }
-        var settings = ServerSettings(address: address.value)
-        if let weight { settings.weight = weight.value }
-        if let most { settings.connectionsMax = most.value }
-        if let backup { settings.isBackup = backup.value }
-        return Located(value: settings, place: node.place, keyPath: keyPath)
-    }
-
-    /// What the origin's mapping says of the use of its servers.
-    func originRules(_ timeouts: Timeouts) -> OriginRules {
-        var rules = OriginRules()
-        rules.connectTimeout = timeouts.connect
-        rules.firstByteTimeout = timeouts.firstByte
-        OriginRules.keys.read(self, into: &rules)
-        return rules
+        let stated = Stated(node, keyPath, over: ServerSettings(), log)
+        guard let stated, stated.isComplete else { return nil }
+        return Located(value: stated.value, place: node.place, keyPath: keyPath)
     }
 
     /// Refuses what has no effect or no meaning with an origin's `http2`.
@@ -94,22 +73,40 @@ extension MappingReader {
     }
 }
 
+extension ServerSettings: Declared {
+    static let keys = Keys<Self> {
+        Key("address", \.address, addressForm).means("An address, or a name and a port.")
+            .mandatory("address: 10.0.0.5:8080")
+        Key("weight", \.weight, .count(1...1000)).means("The server's share of the requests.")
+        Key("backup", \.isBackup, .flag)
+            .means("Whether it gets requests only while no other server is up.")
+        Key("max_connections", \.connectionsMax, .count(0...1_000_000))
+            .means("The most connections to it, of all event loops; 0 for no limit.")
+    }
+
+    fileprivate static let addressUse = "host:port, [v6]:port or unix:/path; each server once"
+
+    private static let addressForm = ValueForm<ServerAddress>(
+        { reader, key in
+            reader.value(key, use: addressUse) { ServerAddress(text: $0, allowsPortZero: false) }
+        },
+        text: { $0.text }
+    )
+}
+
 extension OriginRules: Declared {
     static let keys = Keys<Self> {
-        Key("balance", \.balance, .word)
-            .means("Which server gets a request.")
+        Key("balance", \.balance, .word).means("Which server gets a request.")
         Key("slow_start", \.slowStart, .milliseconds(.zero ... .seconds(3600)))
             .means("In which a server that came back gets its share step by step.")
-        Key("eject", \.ejection, .mapping)
-            .means("When a server that fails is passed over.")
+        Key("eject", \.ejection, .mapping).means("When a server that fails is passed over.")
         Key("check", orNone: \.check, ValueForm { ServerCheck.read($0, $1) })
             .means("Asks each server whether it is well.")
         Key("resolve_interval", \.resolveInterval, .milliseconds(.seconds(1) ... .days(1)))
             .means("From one look-up of names to the next. The shortest of all origins counts.")
         Key("total_timeout", \.totalTimeout, .milliseconds(.zero...Timeouts.range.upperBound))
             .means("From the first connect to the head of the response, over all tries.")
-        Key("retries", \.retries, .mapping)
-            .means("When a request is sent once more.")
+        Key("retries", \.retries, .mapping).means("When a request is sent once more.")
         Key("queue", \.queue, .mapping)
             .means("How requests wait while all servers have max_connections.")
         Key("http2_streams", \.http2Streams, .count(1...1_000))
@@ -118,8 +115,7 @@ extension OriginRules: Declared {
         Key("http2_connections", \.http2Connections, .count(1...100))
             .means("HTTP/2 connections of an event loop to a server.")
         Key("connect_timeout", \.connectTimeout, .milliseconds(Timeouts.range))
-            .means("For a connection to a server.")
-            .because("that of timeouts.connect")
+            .means("For a connection to a server.").because("that of timeouts.connect")
         Key("first_byte_timeout", \.firstByteTimeout, .milliseconds(Timeouts.range))
             .means("From the end of a request to the head of its response.")
             .because("that of timeouts.first_byte")
@@ -128,8 +124,7 @@ extension OriginRules: Declared {
 
 extension QueueRule: Declared {
     static let keys = Keys<Self> {
-        Key("max", \.max, .count(0...10_000))
-            .means("Requests that wait. More are answered 503.")
+        Key("max", \.max, .count(0...10_000)).means("Requests that wait. More are answered 503.")
             .because("close to Envoy's, which is 1024")
         Key("timeout", \.timeout, .milliseconds(Timeouts.range))
             .means("How long one waits; then 503.")
@@ -144,8 +139,7 @@ extension RetryRule: Declared {
             .means("The most retries under way, as a share of the origin's requests under way.")
             .because("Envoy's")
         Key("minimum", \.minimum, .count(0...10_000))
-            .means("Retries under way that are allowed in any case.")
-            .because("Envoy's")
+            .means("Retries under way that are allowed in any case.").because("Envoy's")
     }
 }
 
@@ -153,12 +147,10 @@ extension Ejection: Declared {
     static let keys = Keys<Self> {
         Key("failures", \.failures, .count(0...1000))
             .means("After this many failed requests in a row; 0 for never.")
-        Key("statuses", \.statuses, statusList)
-            .means("The statuses by which a request fails.")
+        Key("statuses", \.statuses, statusList).means("The statuses by which a request fails.")
         Key("time", \.time, .milliseconds(Timeouts.range))
             .means("For how long. It is doubled with each ejection.")
-        Key("time_max", \.timeMax, .milliseconds(Timeouts.range))
-            .means("The longest such time.")
+        Key("time_max", \.timeMax, .milliseconds(Timeouts.range)).means("The longest such time.")
         Key("share", \.share, .percent)
             .means("The most servers of the origin that are ejected at a time.")
     }.checked { reader, ejection in
@@ -172,18 +164,9 @@ extension Ejection: Declared {
         )
     }
 
-    private static let statusList = ValueForm<[Int]>(
-        { reader, key in
-            let list: [Located<Int>]? = reader.list(key, of: "statuses from 400 to 599") { text in
-                MappingReader.digits(text).flatMap { (400...599).contains($0) ? $0 : nil }
-            }
-            let place = reader.place(of: key)
-            return list.map {
-                Located(value: $0.map(\.value), place: place, keyPath: reader.path(key))
-            }
-        },
-        text: { $0.map(String.init).joined(separator: ", ") }
-    )
+    private static let statusList = ValueForm<[Int]>.texts("statuses from 400 to 599") { text in
+        MappingReader.digits(text).flatMap { (400...599).contains($0) ? $0 : nil }
+    }
 }
 
 // How an origin's `check` is written.
@@ -201,8 +184,7 @@ extension ServerCheck: Declared {
             .means("The statuses of a server that is well.")
         Key("interval", \.interval, .milliseconds(range))
             .means("From one check to the next, a tenth more or less at random.")
-        Key("timeout", \.timeout, .milliseconds(range))
-            .means("For a whole check.")
+        Key("timeout", \.timeout, .milliseconds(range)).means("For a whole check.")
         Key("healthy", \.healthy, .count(1...100))
             .means("Good checks in a row that bring a server back.")
         Key("unhealthy", \.unhealthy, .count(1...100))
@@ -240,7 +222,7 @@ extension ServerCheck: Declared {
         guard let stated, stated.located("path", \.path) != nil || stated.value.grpc != nil else {
             return nil
         }
-        return Located(value: stated.value, place: stated.place, keyPath: stated.keyPath)
+        return reader.located(key, stated.value)
     }
 
     private static func statuses(_ text: String) -> ClosedRange<Int>? {

@@ -78,6 +78,12 @@ extension PathInterpretation {
         ),
     ]
 
+    static let keys = Keys<Self> {
+        settings.map { setting in
+            Key(setting.key).means("\(setting.word): the origin does not \(setting.text).")
+        }
+    }
+
     var involved: [Setting] { Self.settings.filter { !isDisjoint(with: $0.steps) } }
     /// Their keys.
     var names: [String] { involved.map(\.key) }
@@ -94,10 +100,11 @@ extension PathInterpretation {
 
 extension MappingReader {
     /// The steps that an origin may take on a path: all except those that the words exclude.
-    func paths(_ key: String) -> PathInterpretation? {
-        let keys = PathInterpretation.settings.map(\.key)
-        guard let inner = inner(key, keys: keys) else { return nil }
-        return PathInterpretation.settings.reduce(into: .all) { made, setting in
+    func paths(_ key: String) -> Located<PathInterpretation>? {
+        guard let inner = inner(key, PathInterpretation.keys) else { return nil }
+        let made = PathInterpretation.settings.reduce(into: PathInterpretation.all) {
+            made,
+            setting in
             let words = [PathInterpretation.anyWord, setting.word]
             let use = words.joined(separator: " | ")
             let word = inner.value(setting.key, use: use, words: words) { text in
@@ -105,5 +112,6 @@ extension MappingReader {
             }
             if word?.value == setting.word { made.subtract(setting.steps) }
         }
+        return located(key, made)
     }
 }

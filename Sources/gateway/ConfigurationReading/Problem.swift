@@ -78,6 +78,8 @@ package final class ProblemLog {
     package private(set) var problems: [Problem] = []
     /// The record of the readers' look-ups; `nil` where it is not needed.
     var record: ReadingRecord?
+    /// The places of all keys and values that were read, by key path.
+    private(set) var places: [String: Problem.Place] = [:]
     /// The configuration's folder, from which relative paths count.
     var folder = ""
     /// Whether values may have the form of a variable, as the requests of test cases may.
@@ -113,6 +115,14 @@ package final class ProblemLog {
         error(text, found: "\(text.value), which is already at \(first.text)", use: use)
     }
 
+    /// Notes where a key stands, or its value.
+    func note(_ place: Problem.Place, of keyPath: String) { places[keyPath] = place }
+
+    /// A value with the place of its key.
+    func located<Value>(_ keyPath: String, _ value: Value) -> Located<Value> {
+        Located(value: value, place: places.place(of: keyPath), keyPath: keyPath)
+    }
+
     package private(set) var hasErrors = false
 
     /// By file, in the order in which the files were first named, then by line.
@@ -128,6 +138,19 @@ package final class ProblemLog {
         let problem = Problem(severity, place, keyPath, found: found, use: use)
         if severity == .error { hasErrors = true }
         if known.insert(problem).inserted { problems.append(problem) }
+    }
+}
+
+extension [String: Problem.Place] {
+    /// The place of a key path; for one without a place, that of the nearest mapping or list around
+    /// it.
+    func place(of keyPath: String) -> Problem.Place {
+        var path = keyPath[...]
+        while !path.isEmpty {
+            if let place = self[String(path)] { return place }
+            path = path.lastIndex { $0 == "." || $0 == "[" }.map { path[..<$0] } ?? ""
+        }
+        return self[""] ?? Problem.Place(file: "", line: 1)
     }
 }
 

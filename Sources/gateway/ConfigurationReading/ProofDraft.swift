@@ -13,7 +13,12 @@ struct ProofDraft {
         case integrity = "play-integrity"
     }
 
-    private static let commonKeys = ["kind", "field", "cookie", "on_error"]
+    private static let keys = Keys<Self> {
+        Key("kind").means("The kind of the tokens.")
+        Key("field").means("The field that has the token; Authorization with the scheme Bearer.")
+        Key("cookie").means("In its place: the cookie that has the token.")
+        Key("on_error").means("What happens when a token can't be checked. Without it, refuse.")
+    }
 
     let name: Located<String>
     private let reader: MappingReader
@@ -48,10 +53,11 @@ struct ProofDraft {
 
     private init?(_ member: SourceNode.Member, log: ProblemLog) {
         let keyPath = "proofs.\(member.key)"
-        let keys = Self.commonKeys + Kind.allCases.flatMap(Self.keys(of:))
+        let keys = Self.keys.names + Kind.allCases.flatMap(Self.keys(of:))
         guard let reader = MappingReader(member.value, keyPath, keys: keys, log: log) else {
             return nil
         }
+        Self.keys.note(reader)
         self.reader = reader
         name = Located(value: member.key, place: member.place, keyPath: keyPath)
         if !Self.isName(member.key) {
@@ -101,9 +107,9 @@ struct ProofDraft {
 
     private static func keys(of kind: Kind) -> [String] {
         switch kind {
-        case .jwt: JWTDraft.keys
-        case .siteverify: SiteverifyDraft.keys
-        case .integrity: IntegrityDraft.keys
+        case .jwt: JWTDraft.keys.names
+        case .siteverify: SiteverifyDraft.keys.names
+        case .integrity: IntegrityDraft.keys.names
         }
     }
 
@@ -189,11 +195,39 @@ struct ProofDraft {
 }
 
 /// The keys of `kind: jwt`.
-struct JWTDraft {
-    static let keys = [
-        "keys", "issuer", "audience", "typ", "algorithms", "leeway", "max_age", "required",
-        "claims", "once",
-    ]
+struct JWTDraft: Declared {
+    static let keys = Keys<Self> {
+        Key("keys", into: \.source) { source($0, $1) }
+            .means("Where the issuer's public keys come from.")
+        Key("issuer", into: \.issuer) { $0.value($1, use: textUse, text)?.value }
+            .means("The iss claim, exactly.")
+        Key("audience", into: \.audiences) { $0.texts($1, use: textUse, text)?.map(\.value) }
+            .means("Of which one has to be in the aud claim.")
+        Key("typ", into: \.type) { $0.value($1, use: typeUse, type)?.value }
+            .means("The typ of the token's header. Without it, any.")
+        Key("algorithms", into: \.algorithms) { reader, key in
+            let names = algorithmNames
+            return reader.list(key, of: names.joined(separator: ", "), words: names) {
+                TokenAlgorithm(rawValue: $0)
+            }?.map(\.value)
+        }
+        .means("The algorithms that are accepted, each with keys of its kind.")
+        Key("leeway", into: \.leeway) {
+            $0.count($1, of: .seconds(1), in: .zero ... .seconds(TokenTerms.leewayMax))?.value
+        }
+        .means("How far the issuer's clock may be from this one. Without it, 30s.")
+        Key("max_age", into: \.ageMax) {
+            $0.count($1, of: .seconds(1), in: .seconds(1) ... .days(366))?.value
+        }
+        .means("The greatest age by the iat claim. Without it, any.")
+        Key("required", into: \.required) {
+            $0.list($1, of: "names of claims", text)?.map(\.value)
+        }
+        .means("Claims that have to be there.")
+        Key("claims", into: \.claims) { claims($0, $1) }
+            .means("Claims that have to have one of some values.")
+        Key("once", into: \.once) { $0.word($1) }.means("jti: each token is good for one request.")
+    }
 
     private enum Source {
         case file(Located<String>)
@@ -205,47 +239,39 @@ struct JWTDraft {
     }
 
     private let reader: MappingReader
-    private let source: Source?
-    private let terms: TokenTerms?
-    private let once: Located<Once>?
+    private var source: Source?
+    private var issuer: String?
+    private var audiences: [String]?
+    private var type: String?
+    private var algorithms: [TokenAlgorithm]?
+    private var leeway: Int64?
+    private var ageMax: Int64?
+    private var required: [String]?
+    private var claims: [TokenTerms.Claim]?
+    private var once: Located<Once>?
 
     /// - isMeant: whether the proof is of this kind. Its keys are read in any case.
     init(_ reader: MappingReader, isMeant: Bool) {
         self.reader = reader
         if isMeant { Self.require(reader) }
-        source = Self.source(reader)
-        let issuer = reader.value("issuer", use: Self.textUse, Self.text)
-        let audiences = reader.texts("audience", use: Self.textUse, Self.text)
-        let type = reader.value("typ", use: Self.typeUse, Self.type)
-        let names = Self.algorithmNames
-        let algorithms = reader.list(
-            "algorithms",
-            of: names.joined(separator: ", "),
-            words: names
-        ) { TokenAlgorithm(rawValue: $0) }
-        let second = Duration.seconds(1)
-        let leewayMax = Duration.seconds(TokenTerms.leewayMax)
-        let leeway = reader.count("leeway", of: second, in: .seconds(0)...leewayMax)
-        let age = reader.count("max_age", of: second, in: second...Duration.seconds(86_400 * 366))
-        let required: [Located<String>]? = reader.list("required", of: "names of claims", Self.text)
-        let claims = Self.claims(reader)
-        once = reader.word("once")
-        guard let issuer, let audiences, let algorithms else {
-            terms = nil
-            return
-        }
+        Self.keys.read(reader, into: &self)
+    }
+
+    /// `nil` where a mandatory one is absent or has a problem.
+    private var terms: TokenTerms? {
+        guard let issuer, let audiences, let algorithms else { return nil }
         var terms = TokenTerms(
-            issuer: issuer.value,
-            audiences: audiences.map(\.value),
-            algorithms: Set(algorithms.map(\.value))
+            issuer: issuer,
+            audiences: audiences,
+            algorithms: Set(algorithms)
         )
-        terms.type = type?.value
-        if let leeway { terms.leeway = leeway.value }
-        terms.ageMax = age?.value
-        terms.required = required?.map(\.value) ?? []
-        terms.claims = claims
+        terms.type = type
+        if let leeway { terms.leeway = leeway }
+        terms.ageMax = ageMax
+        terms.required = required ?? []
+        terms.claims = claims ?? []
         if once != nil { terms.use = .once }
-        self.terms = terms
+        return terms
     }
 
     /// Whether each token is good once, so that the store remembers it.
@@ -279,13 +305,9 @@ struct JWTDraft {
         return isType && parts.count <= 2 && text.utf8.count <= 128 ? text : nil
     }
 
-    private static func source(_ reader: MappingReader) -> Source? {
-        let stated = Stated(
-            reader.node("keys"),
-            reader.path("keys"),
-            over: KeySetAddress(),
-            reader.log
-        )
+    private static func source(_ reader: MappingReader, _ key: String) -> Source? {
+        let (node, keyPath) = (reader.node(key), reader.path(key))
+        let stated = Stated(node, keyPath, over: KeySetAddress(), reader.log)
         guard let stated else { return nil }
         let inner = stated.reader
         let file = inner.filePath("file", use: "a file's path")
@@ -314,17 +336,23 @@ struct JWTDraft {
     /// The most claims that a proof names.
     private static let claimsMax = 16
 
-    private static func claims(_ reader: MappingReader) -> [TokenTerms.Claim] {
-        let form = "{ name: sub, values: [a, b] }"
-        let nodes = reader.list("claims", of: form) ?? []
+    private static let claimForm = "{ name: sub, values: [a, b] }"
+
+    private static let claimKeys = Keys<TokenTerms.Claim> {
+        Key("name").means("The claim's name.").mandatory(claimForm)
+        Key("values").means("The values of which it has to have one.").mandatory(claimForm)
+    }
+
+    private static func claims(_ reader: MappingReader, _ key: String) -> [TokenTerms.Claim] {
+        let nodes = reader.list(key, of: claimForm) ?? []
         if nodes.count > claimsMax {
-            reader.error("claims", found: "\(nodes.count) claims", use: "\(claimsMax) at most")
+            reader.error(key, found: "\(nodes.count) claims", use: "\(claimsMax) at most")
         }
         return nodes.compactMap { node, keyPath in
-            let keys = ["name", "values"]
+            let keys = claimKeys.names
             let inner = MappingReader(node, keyPath, keys: keys, log: reader.log)
             guard let inner else { return nil }
-            for key in keys { inner.require(key, use: form) }
+            claimKeys.note(inner)
             let name = inner.value("name", use: textUse, text)
             let values = inner.texts("values", use: textUse, text)
             guard let name, let values else { return nil }
@@ -417,7 +445,7 @@ package struct JWTSettings: Sendable {
 }
 
 /// Where a set of keys is fetched, and how often.
-package struct KeySetAddress: Hashable, Declared {
+package struct KeySetAddress: Hashable, Sendable, Declared {
     package var url = ""
     /// Whatever the answer says, and however many tokens name an unknown key.
     package var intervalMin = Duration.seconds(60)
@@ -429,15 +457,13 @@ package struct KeySetAddress: Hashable, Declared {
     package var timeout = Duration.seconds(10)
 
     static let keys = Keys<Self> {
-        Key("url", \.url, OutboundDraft.address)
-            .means("Where the issuer's keys are fetched.")
+        Key("url", \.url, OutboundDraft.address).means("Where the issuer's keys are fetched.")
         Key("file", read: .file("a file's path"))
             .means("In the place of url: a JSON Web Key Set, read at a start and at a reload.")
         OutboundDraft.intervals(\.intervalMin, \.intervalMax, "the keys")
         Key("roots", read: .file("a PEM file's path"))
             .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
-            .means("A proxy that takes CONNECT.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("Of a call, from the name's look-up to the last byte.")
     }.checked { OutboundDraft.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }

@@ -187,11 +187,11 @@ extension GatewayConfiguration {
     /// The paths that the gateway answers itself; this table serves nothing.
     var ownServices: ServiceTable {
         .unserved(
-            below: endpointsPath,
+            below: settings.endpointsPath,
             sessions: sessionOpening,
-            servesPlan: servesPlan,
-            servesKeySet: verdict?.publishes ?? false,
-            probes: probes
+            servesPlan: settings.servesPlan,
+            servesKeySet: settings.verdict?.publishes ?? false,
+            probes: settings.probes
         )
     }
 }

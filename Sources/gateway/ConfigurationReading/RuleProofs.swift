@@ -195,6 +195,11 @@ enum UnsupportedDraft {
         case refuse, forward
     }
 
+    private static let keys = Keys<Self> {
+        Key("require").means("The token that such a request needs.")
+            .mandatory("require: the name of a proof")
+    }
+
     /// `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
         guard let node = reader.node(key) else { return nil }
@@ -208,9 +213,7 @@ enum UnsupportedDraft {
             self = .rule(Located(value: rule, place: word.place, keyPath: word.keyPath))
             return
         }
-        let inner = MappingReader(node, reader.path(key), keys: ["require"], log: reader.log)
-        guard let inner else { return nil }
-        inner.require("require", use: "require: the name of a proof")
+        guard let inner = reader.inner(key, Self.keys) else { return nil }
         guard let name = inner.value("require", use: "the name of a proof", { $0 }) else {
             return nil
         }

@@ -14,7 +14,7 @@ extension RuleValidation {
     /// Whether a challenge is required. An unsigned challenge would protect nothing: a replayed
     /// assertion could have a fresh challenge beside it.
     func challenge(of draft: RuleDraft, signing: SigningForm) -> ChallengeRule {
-        let stated = draft.challenge
+        let stated = draft.challenge?.need
         switch signing {
         case .lines(let parts, _) where parts.contains(.challenge):
             if let stated, stated.value == .none {
@@ -35,7 +35,7 @@ extension RuleValidation {
             }
             return .none
         case .content:
-            if let stated, stated.value != .none, draft.pointer == nil {
+            if let stated, stated.value != .none, draft.challenge?.pointer == nil {
                 log.warning(
                     stated,
                     found: "a challenge that the content need not hold",
@@ -43,7 +43,7 @@ extension RuleValidation {
                         "challenge: { need: \(stated.value.rawValue), json_pointer: /… } if it does"
                 )
             }
-            return stated?.value ?? (draft.pointer == nil ? .none : .required)
+            return stated?.value ?? (draft.challenge?.pointer == nil ? .none : .required)
         case .challenge:
             if let stated, stated.value != .required {
                 log.error(
@@ -57,14 +57,14 @@ extension RuleValidation {
     }
 
     func source(of draft: RuleDraft, signing: SigningForm) -> ChallengeSource {
-        guard let pointer = draft.pointer else { return .field }
+        guard let pointer = draft.challenge?.pointer else { return .field }
         if signing != .content {
             log.error(
                 pointer,
                 found: "it without sign: content, where it has no effect",
                 use: "sign: content, or no json_pointer"
             )
-        } else if draft.challenge?.value == ChallengeRule.none {
+        } else if draft.challenge?.need?.value == ChallengeRule.none {
             log.error(
                 pointer,
                 found: "it with need: none, where it has no effect",
@@ -104,7 +104,7 @@ extension RuleValidation {
             }
             return .streamed(limit: body?.limit?.value ?? Self.streamedLimit)
         case .held:
-            let usual = draft.pointer == nil ? Self.heldLimit : Self.parsedLimit
+            let usual = draft.challenge?.pointer == nil ? Self.heldLimit : Self.parsedLimit
             let limit = body?.limit?.value ?? usual
             let memory = body?.memory?.value ?? min(limit, Self.heldMemory)
             if let stated = body?.memory, memory > limit {

@@ -12,7 +12,7 @@ struct ValueForm<Value>: Sendable {
     /// Reads over a value that stands there. Only mappings do: keys that are absent keep theirs.
     private var over: (@Sendable (MappingReader, String, inout Value) -> Bool)?
     /// The differences of a mapping's keys; `nil` for a value that differs as a whole.
-    private(set) var inner: (@Sendable (Value, Value, String) -> [SettingChange])?
+    var inner: (@Sendable (Value, Value, String) -> [SettingChange])?
 
     init(_ located: @escaping Reading, text: @escaping @Sendable (Value) -> String? = { _ in nil })
     {
@@ -47,12 +47,46 @@ extension ValueForm where Value: Declared {
         return form
     }
 
-    /// A mapping over a value with all defaults.
-    static func mapping(over standard: Value) -> ValueForm {
+    /// A mapping over a value with all defaults, which may know its key path. `nil` where a
+    /// mandatory key is absent or has a problem.
+    static func mapping(over standard: @escaping @Sendable (String) -> Value) -> ValueForm {
         ValueForm({ reader, key in
-            var value = standard
-            let inner = value.read(reader.node(key), reader.path(key), reader.log)
-            return inner.map { Located(value: value, place: $0.place, keyPath: $0.keyPath) }
+            let keyPath = reader.path(key)
+            let stated = Stated(reader.node(key), keyPath, over: standard(keyPath), reader.log)
+            guard let stated, stated.isComplete else { return nil }
+            return Located(value: stated.value, place: stated.place, keyPath: keyPath)
+        })
+    }
+}
+
+extension ValueForm {
+    /// A list of mappings, without those of which a mandatory key is absent or has a problem.
+    static func list<Element: Declared>(
+        of what: String,
+        over standard: @escaping @Sendable (String) -> Element
+    ) -> ValueForm where Value == [Element] {
+        ValueForm({ reader, key in
+            let nodes = reader.list(key, of: what)
+            return nodes.map { nodes in
+                let elements = nodes.compactMap { node, keyPath -> Element? in
+                    let stated = Stated(node, keyPath, over: standard(keyPath), reader.log)
+                    return stated.flatMap { $0.isComplete ? $0.value : nil }
+                }
+                return reader.located(key, elements)
+            }
+        })
+    }
+
+    /// A list of texts that the closure understands, each of them once.
+    static func texts<Element: Hashable & Sendable>(
+        _ what: String,
+        words: [String] = [],
+        _ read: @escaping @Sendable (String) -> Element?
+    ) -> ValueForm where Value == [Element] {
+        ValueForm({ reader, key in
+            reader.list(key, of: what, words: words, read).map { list in
+                reader.located(key, list.map(\.value))
+            }
         })
     }
 }
@@ -90,6 +124,20 @@ extension ValueForm where Value == Int {
                 }
             },
             text: { "\($0)%" }
+        )
+    }
+}
+
+extension ValueForm where Value == Int {
+    /// A time in whole days. What is left of it has no effect, which is a warning.
+    static func days(_ range: ClosedRange<Int>) -> ValueForm {
+        ValueForm(
+            { reader, key in
+                let least = Duration.days(Int64(range.lowerBound))
+                let most = Duration.days(Int64(range.upperBound))
+                return reader.count(key, of: .days(1), in: least...most)?.map { Int($0) }
+            },
+            text: { "\($0)d" }
         )
     }
 }
@@ -169,4 +217,14 @@ extension ValueForm where Value == String {
 
     /// A path that is not empty, in the file's spelling.
     static func file(_ use: String) -> ValueForm { text(use) { $0.isEmpty ? nil : $0 } }
+
+    /// A path that is not empty. Unless it is absolute, it counts from the configuration's folder.
+    static func path(_ use: String) -> ValueForm {
+        ValueForm(
+            { reader, key in
+                reader.filePath(key, use: use)?.map { FilePath.joined(reader.log.folder, $0) }
+            },
+            text: { $0.isEmpty ? nil : $0 }
+        )
+    }
 }

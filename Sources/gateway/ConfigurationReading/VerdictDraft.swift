@@ -10,48 +10,70 @@ struct VerdictDraft {
         case secret(Located<String>)
     }
 
+    private struct Token: Declared {
+        var key: Located<String>?
+        var secret: Located<String>?
+        var audience: Located<String>?
+        var issuer: Located<String>?
+        var ttl: Located<Duration>?
+        var publish: Located<OnOff>?
+
+        static let keys = Keys<Self> {
+            Key("key", into: \.key) { $0.filePath($1, use: "a PEM file's path") }
+                .means("A private key on P-256 that signs verdicts. Origins get the public one.")
+            Key("secret", into: \.secret) { $0.filePath($1, use: "a file's path") }
+                .means("In its place: a secret of 32 bytes or more that origins have, too.")
+            Key("audience", into: \.audience) { $0.value($1, use: nameUse, name) }
+                .means("The name that the origin looks for in aud.")
+                .mandatory("audience: a name that the origin looks for")
+            Key("issuer", into: \.issuer) { $0.value($1, use: nameUse, name) }
+                .means("The iss of verdicts. Without it, portcullis.")
+            Key("ttl", into: \.ttl) { $0.duration($1, in: .seconds(1) ... .seconds(3_600)) }
+                .means("How long a verdict is good. Without it, 60s.")
+            Key("publish", into: \.publish) { $0.word($1) }
+                .means("Whether the public key is served at jwks. Without it, off.")
+        }
+    }
+
+    private static let keys = Keys<Self> {
+        Key("jwt").means("A JSON Web Token with the verdict for the origin.")
+            .mandatory("jwt: { key: verdict.pem, audience: orders }")
+    }
+
     private var source: Source?
     private var claims: VerdictSigner.Claims?
     private var publishes = false
 
-    init(_ node: SourceNode?, log: ProblemLog) {
-        guard let node,
-            let section = MappingReader(node, "verdict", keys: ["jwt"], log: log)
+    /// - root: the whole configuration.
+    init(_ root: MappingReader) {
+        let log = root.log
+        guard let section = root.inner("verdict", Self.keys),
+            let jwt = Stated(section.node("jwt"), section.path("jwt"), over: Token(), log)
         else { return }
-        section.require("jwt", use: "jwt: { key: verdict.pem, audience: orders }")
-        let keys = ["key", "secret", "audience", "issuer", "ttl", "publish"]
-        guard let reader = section.inner("jwt", keys: keys) else { return }
-        reader.require("audience", use: "audience: a name that the origin looks for")
-        let key = reader.filePath("key", use: "a PEM file's path")
-        let secret = reader.filePath("secret", use: "a file's path")
-        switch (key, secret) {
+        let token = jwt.value
+        switch (token.key, token.secret) {
         case (let key?, nil): source = .key(key)
         case (nil, let secret?): source = .secret(secret)
         case (nil, nil), (.some, .some):
             log.error(
-                reader,
-                found: key == nil ? "neither a key nor a secret" : "a key and a secret",
+                jwt,
+                found: token.key == nil ? "neither a key nor a secret" : "a key and a secret",
                 use: "key: a private key whose public half origins get, or secret: a file that "
                     + "they have too"
             )
         }
-        let audience = reader.value("audience", use: Self.nameUse, Self.name)
-        let issuer = reader.value("issuer", use: Self.nameUse, Self.name)
-        let ttl = reader.duration("ttl", in: .seconds(1)...Duration.seconds(3_600))
-        if let publish = reader.word("publish", OnOff.self) {
-            publishes = publish.value == .on
-            if publishes, case .secret = source {
-                log.error(
-                    publish,
-                    found: "on beside a secret, of which nothing can be shown",
-                    use: "off, or a key in place of the secret"
-                )
-            }
+        publishes = token.publish?.value == .on
+        if publishes, let publish = token.publish, case .secret = source {
+            log.error(
+                publish,
+                found: "on beside a secret, of which nothing can be shown",
+                use: "off, or a key in place of the secret"
+            )
         }
-        guard let audience else { return }
+        guard let audience = token.audience else { return }
         var claims = VerdictSigner.Claims(audience: audience.value)
-        if let issuer { claims.issuer = issuer.value }
-        if let ttl { claims.ttl = ttl.value.components.seconds }
+        if let issuer = token.issuer { claims.issuer = issuer.value }
+        if let ttl = token.ttl { claims.ttl = ttl.value.components.seconds }
         self.claims = claims
     }
 
@@ -65,9 +87,9 @@ struct VerdictDraft {
     /// Reports audiences of origins where verdicts are not signed.
     func validate(_ origins: [OriginDraft], _ log: ProblemLog) {
         guard source == nil else { return }
-        for audience in origins.compactMap(\.audience) {
+        for origin in origins where origin.audience != nil {
             log.error(
-                audience,
+                log.located("\(origin.name.keyPath).audience", origin),
                 found: "it without signed verdicts, which are what has an audience",
                 use: "verdict: { jwt: { key: verdict.pem, audience: orders } } beside it, or no "
                     + "audience"

@@ -10,9 +10,8 @@ import HTTPWire
 struct ListenerSet {
     let address: ServerAddress
     let tls: TLSContext?
-    let preface: ListenSettings.Preface
-    let http2: ListenSettings.HTTP2
-    let decides: DecisionQuestion?
+    /// `nil` for operators.
+    let settings: ListenSettings?
     let ownership: Listener.Ownership
     /// One descriptor for each event loop, in their order.
     let descriptors: [Int32]
@@ -28,17 +27,13 @@ struct ListenerSet {
     init(
         _ server: ServerAddress,
         tls: TLSContext?,
-        preface: ListenSettings.Preface = .none,
-        http2: ListenSettings.HTTP2 = .off,
-        decides: DecisionQuestion? = nil,
+        for settings: ListenSettings? = nil,
         loops: Int,
         _ inherited: inout InheritedSockets
     ) throws(GatewayError) {
         self.address = server
         self.tls = tls
-        self.preface = preface
-        self.http2 = http2
-        self.decides = decides
+        self.settings = settings
         guard let address = server.socketAddress else {
             preconditionFailure("ListenerSet: the configuration takes no name to listen on")
         }
@@ -85,9 +80,7 @@ struct ListenerSet {
             let set = try ListenerSet(
                 listener.address,
                 tls: certificate,
-                preface: listener.preface,
-                http2: listener.http2,
-                decides: listener.decides,
+                for: listener,
                 loops: loops,
                 &inherited
             )
@@ -123,9 +116,7 @@ struct ListenerSet {
             descriptor: descriptors[index],
             ownership: ownership,
             tls: tls,
-            preface: preface,
-            http2: http2,
-            decides: decides
+            settings: settings
         )
     }
 

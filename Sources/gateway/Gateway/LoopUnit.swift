@@ -42,10 +42,8 @@ final class LoopUnit: Sendable {
         let descriptor: Int32
         let ownership: Listener.Ownership
         let tls: TLSContext?
-        /// The beginning of its connections.
-        let preface: ListenSettings.Preface
-        let http2: ListenSettings.HTTP2
-        let decides: DecisionQuestion?
+        /// `nil` for operators.
+        let settings: ListenSettings?
     }
 
     /// Begins to serve and to accept. `shortageChanged` is called on the event loop when a listener
@@ -78,10 +76,10 @@ final class LoopUnit: Sendable {
                 listener.accepted = { [unowned residents] descriptor, peer in
                     let entrance = ProxyLoop.Entrance(
                         tls: residents.certificates[index],
-                        takesHTTP2: socket.http2 == .on,
-                        decides: socket.decides
+                        takesHTTP2: socket.settings?.http2 == .on,
+                        decides: socket.settings?.decides
                     )
-                    switch socket.preface {
+                    switch socket.settings?.preface ?? .none {
                     case .none: residents.proxy.accept(descriptor, peer, entrance)
                     case .proxyHeader: residents.proxy.acceptProxied(descriptor, peer, entrance)
                     }

@@ -234,7 +234,7 @@ extension Preparation {
     ) -> [Problem] {
         let keyPath = "store.sqlite"
         let place = configuration.place(of: keyPath)
-        if let file = configuration.store.file, configuration.storeMustExist,
+        if let file = configuration.store.file, configuration.keeping.mustExist,
             StorePreview.birthplace(file) != .taken
         {
             let (found, use) = StoreOpening.missing

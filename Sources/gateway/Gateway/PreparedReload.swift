@@ -34,10 +34,11 @@ struct PreparedReload: Sendable {
         _ registry: OriginRegistry,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
-        if let fixed = current.firstFixedDifference(from: next) {
+        let changes = current.changes(to: next).filter { $0.needs > .reload }
+        if let fixed = changes.first {
             throw GatewayError(
-                "\(fixed) has changed, which needs a restart",
-                hint: current.isTakenByUpgrade(fixed, next)
+                "\(fixed.keyPath) has changed, which needs a restart",
+                hint: changes.allSatisfy { current.isTakenByUpgrade($0, next) }
                     ? "`portcullis upgrade --config \(file)` takes it without an interruption, or "
                         + "restart the gateway, or take the change back."
                     : "Restart the gateway, or take the change back."
@@ -59,31 +60,12 @@ struct PreparedReload: Sendable {
 }
 
 extension GatewayConfiguration {
-    /// The first key that differs and is read only at the start; `nil` when none does.
-    fileprivate func firstFixedDifference(from next: GatewayConfiguration) -> String? {
-        // A reload reads a listener's certificates again.
-        if listeners.map(\.withoutTLS) != next.listeners.map(\.withoutTLS) { return "listen" }
-        let areSame = zip(admin, next.admin).allSatisfy { $0.isSame(as: $1) }
-        if admin.count != next.admin.count || !areSame { return "admin" }
-        if loops != next.loops { return "event_loops" }
-        if store != next.store { return "store" }
-        if challenges != next.challenges { return "challenges" }
-        if sessions != next.sessions { return "sessions" }
-        if limits.addressesMax != next.limits.addressesMax { return "limits.addresses" }
-        if process != next.process { return "process" }
-        return nil
-    }
-
-    /// Whether a new process can take over a change of this key from a running one.
-    fileprivate func isTakenByUpgrade(_ key: String, _ next: GatewayConfiguration) -> Bool {
-        switch key {
-        case "store", "process": return false
-        case "event_loops":
-            // Each event loop has sockets. Without the loop, no connection on them would be
-            // accepted.
-            return GatewayServer.count(next.loops) >= GatewayServer.count(loops)
-        default: return true
-        }
+    /// Whether a new process can take over a change from a running one.
+    fileprivate func isTakenByUpgrade(_ change: SettingChange, _ next: Self) -> Bool {
+        guard change.needs < .restart else { return false }
+        // Each event loop has sockets. Without the loop, no connection on them would be accepted.
+        return change.keyPath != "event_loops"
+            || GatewayServer.count(next.loops) >= GatewayServer.count(settings.loops)
     }
 }
 
@@ -175,11 +157,13 @@ extension OriginServerSettings {
 extension GatewayConfiguration {
     /// `nil` where verdicts are not signed.
     var verdictSigner: VerdictSigner? {
-        verdict.map { verdict in
+        settings.verdict.map { verdict in
             VerdictSigner(
                 verdict.key,
                 verdict.claims,
-                origins: origins.map { VerdictSigner.Origin($0.name, audience: $0.audience) },
+                origins: settings.origins.map {
+                    VerdictSigner.Origin($0.name, audience: $0.audience)
+                },
                 build: GatewayServer.version
             )
         }

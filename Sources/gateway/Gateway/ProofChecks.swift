@@ -140,19 +140,23 @@ final class ProofChecks: Sendable {
 extension GatewayConfiguration {
     /// The services of tests for people.
     var siteverify: [SiteverifySettings] {
-        proofs.compactMap { if case .siteverify(let settings) = $0.kind { settings } else { nil } }
+        settings.proofs.compactMap {
+            if case .siteverify(let settings) = $0.kind { settings } else { nil }
+        }
     }
 
     /// Google's service, as each proof of Play Integrity asks it.
     var integrity: [IntegrityService] {
-        proofs.compactMap {
+        settings.proofs.compactMap {
             if case .integrity(let settings) = $0.kind { settings.service } else { nil }
         }
     }
 
     /// The signing certificates that the policies of Android apps name, by package.
     fileprivate var signers: [String: Set<[UInt8]>] {
-        let named = apps.compactMap { app in app.android.map { (app.id, $0.settings.signers) } }
+        let named = settings.apps.compactMap { app in
+            app.android.map { (app.id, $0.settings.signers) }
+        }
         return Dictionary(named) { $0.union($1) }
     }
 }

@@ -96,7 +96,7 @@ enum StoreOpening {
     ) throws(GatewayError) -> StorePreview.Birthplace {
         guard let file = configuration.store.file, predecessor == nil else { return .taken }
         let place = StorePreview.birthplace(file)
-        if place != .taken, configuration.storeMustExist {
+        if place != .taken, configuration.keeping.mustExist {
             throw GatewayError("the store \(file): \(missing.found)", hint: missing.use)
         }
         return place

@@ -39,7 +39,7 @@ final class StoreUpkeep: Sendable {
     private func expireKeys() {
         guard !plane.isEnding else { return }
         plane.perform(after: KeyExpiry.interval) { [self] in expireKeys() }
-        let age = plane.configuration.expireUnused
+        let age = plane.configuration.keeping.expireUnused
         // A file needs no such run: its deleted keys are erased at the start.
         var isShared = false
         if case .postgresql = plane.configuration.store { isShared = true }

@@ -39,7 +39,8 @@ struct DiffCommand: ParsableCommand {
         abstract: "List the endpoints that another configuration treats otherwise.",
         discussion: """
             Compares modes, rollouts, what requests must carry, apps and origins, rule by rule, \
-            and which rule answers. What `portcullis rollout` has ordered beside NEW is told, too.
+            and which rule answers. Keys of other settings that differ follow, with what a \
+            change needs. Orders of `portcullis rollout` beside NEW are listed, too.
             """
     )
 

@@ -12,7 +12,7 @@ struct KeyStoreOptions: ParsableArguments {
     )
     var file: String
 
-    func administration(creates: Bool = false) throws -> (any KeyArchive, StoreSettings) {
+    func administration(creates: Bool = false) throws -> (any KeyArchive, KeySettings) {
         let settings = try LoadedFile.store(file)
         guard let keys = try settings.store.archive(creates: creates) else {
             throw Self.noStore(file)

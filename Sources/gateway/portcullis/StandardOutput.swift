@@ -111,7 +111,7 @@ enum LoadedFile {
     }
 
     /// Loads its store and its apps, in the same way.
-    static func store(_ file: String) throws -> StoreSettings {
+    static func store(_ file: String) throws -> KeySettings {
         let loaded = ConfigurationLoader.loadStore(file)
         return try taken(loaded.settings, file: file, problems: loaded.problems)
     }

@@ -202,7 +202,7 @@ extension GatewayConfiguration {
         guard rule.mode != .off else {
             throw LoadError("rule \(rule.id) is off for this request: nothing is verified")
         }
-        for app in apps where appIDs.contains(app.id) && !rule.apps.admits(app) {
+        for app in settings.apps where appIDs.contains(app.id) && !rule.apps.admits(app) {
             throw LoadError(
                 "rule \(rule.id) admits no keys of \(app.id); give it apps: [\(app.id)]"
             )

@@ -103,7 +103,7 @@ extension DeviceFleet {
 extension GatewayConfiguration {
     /// The keys by which the gateway itself reads a proof's tokens; `nil` where Google does.
     fileprivate func classicKeys(of proof: TokenProof) -> ClassicTokenKeys? {
-        for settings in proofs where settings.proof == proof {
+        for settings in self.settings.proofs where settings.proof == proof {
             if case .integrity(let integrity) = settings.kind,
                 case .local(let keys) = integrity.decoder
             {

@@ -91,19 +91,17 @@ extension TokenCallSettings: Declared {
             .means("Of a call, from the hand-in to the answer.")
         Key("rate", \.perSecond, .perSecond(of: "calls in a second", max: 1_000))
             .means("Calls in a second.")
-        Key("concurrent", \.concurrent, .count(1...64))
-            .means("Calls at once.")
+        Key("concurrent", \.concurrent, .count(1...64)).means("Calls at once.")
         Key("queue", \.queue, .count(1...100_000))
             .means("Calls that wait. A further one is not made.")
         Key("roots", read: .file("a PEM file's path"))
             .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
-            .means("A proxy that takes CONNECT.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
     }
 }
 
 /// The calls to Google's servers. They are made only where an app is an Android app.
-package struct GoogleSettings: Hashable, Declared {
+package struct GoogleSettings: Hashable, Sendable, Declared {
     package var statusListURL = "https://android.googleapis.com/attestation/status"
     /// Whatever the answer says.
     package var intervalMin = Duration.seconds(900)
@@ -117,19 +115,16 @@ package struct GoogleSettings: Hashable, Declared {
     package init() {}
 
     static let keys = Keys<Self> {
-        Key("status_list", statusList)
-            .means("Google's list of revoked attestation certificates.")
+        Key("status_list", statusList).means("Google's list of revoked attestation certificates.")
         Key("roots", read: .file("a PEM file's path"))
             .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
-            .means("A proxy that takes CONNECT.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("Of a whole call.")
     }
 
     private static let statusList = Keys<Self> {
-        Key("url", \.statusListURL, OutboundDraft.address)
-            .means("Where the list is.")
+        Key("url", \.statusListURL, OutboundDraft.address).means("Where the list is.")
         OutboundDraft.intervals(\.intervalMin, \.intervalMax, "the list")
     }.checked { OutboundDraft.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
 }
@@ -150,11 +145,9 @@ private struct AppleKeyFile: Declared {
     var file = ""
 
     static let keys = Keys<Self> {
-        Key("team", \.team, id)
-            .means("The team whose apps the key is for. One key for each.")
+        Key("team", \.team, id).means("The team whose apps the key is for. One key for each.")
             .mandatory("team: the team's id, such as ABCDE12345")
-        Key("key_id", \.keyID, id)
-            .means("The key's id.")
+        Key("key_id", \.keyID, id).means("The key's id.")
             .mandatory("key_id: the key's id, such as ABC123DEFG")
         Key("file", \.file, .file("a .p8 file's path"))
             .means("The key. Only its owner and group may read it. A reload reads it again.")
@@ -173,35 +166,32 @@ private struct AppleKeyFile: Declared {
 
 extension AppleSettings: Declared {
     static let keys = Keys<Self> {
-        Key("keys")
-            .means("The keys for Apple's services, one for each team.")
+        Key("keys").means("The keys for Apple's services, one for each team.")
         Key("authorization", \.authorization, .word)
             .means("Whether a token stands alone in calls about receipts, or behind Bearer.")
             .because("as in Apple's example")
-        Key("hosts", partOf: \.hosts)
-            .means("Addresses to be asked instead of Apple's.")
+        Key("hosts", partOf: \.hosts).means("Addresses to be asked instead of Apple's.")
         Key("roots", read: .file("a PEM file's path"))
             .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy)
-            .means("A proxy that takes CONNECT.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("For a call, waiting for its turn included.")
-        Key("concurrent", \.concurrent, .count(1...64))
-            .means("Calls to one host at once.")
+        Key("concurrent", \.concurrent, .count(1...64)).means("Calls to one host at once.")
         Key("queue", \.queue, .count(1...100_000))
             .means("Calls that wait for one host. A further one is not made.")
         Key("rate", \.perSecond, .perSecond(of: "calls to one host in a second", max: 1000))
             .means("Calls to one host in a second.")
-        Key("receipts", \.receipts, .mapping)
-            .means("The renewal of receipts.")
+        Key("receipts", \.receipts, .mapping).means("The renewal of receipts.")
     }.checked { reader, settings in
         _ = AppleKeyFile.all(reader)
         settings.readHosts(reader)
     }
 
     private mutating func readHosts(_ reader: MappingReader) {
-        let names = AppleHost.all.map(\.key)
-        guard let inner = reader.inner("hosts", keys: names) else { return }
+        let keys = Keys<Self> {
+            AppleHost.all.map { Key($0.key).means("Asked in the place of Apple's host.") }
+        }
+        guard let inner = reader.inner("hosts", keys) else { return }
         for host in AppleHost.all {
             let address = inner.value(host.key, use: "https://host or https://host:port") { text in
                 OutboundDraft.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
@@ -260,8 +250,7 @@ extension Stated<AppleSettings> {
 
 extension RenewalSettings: Declared {
     static let keys = Keys<Self> {
-        Key("renew", \.renews, .flag)
-            .means("Whether receipts are renewed.")
+        Key("renew", \.renews, .flag).means("Whether receipts are renewed.")
         Key("rate", \.perSecond, .perSecond(of: "calls a second", max: 1_000))
             .means("Calls a second at most.")
         Key("every", \.every, .time(.days(1) ... .days(60)))

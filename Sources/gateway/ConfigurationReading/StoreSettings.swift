@@ -2,49 +2,79 @@ import Encodings
 package import KeyStore
 package import Rules
 
-/// `store` as it was read.
-struct StoreDraft {
-    /// `sqlite`.
-    let file: Located<String>?
-    /// `postgresql`.
-    let database: PostgreSQLSettings?
-    let expireUnused: KeyAge?
-    /// `must_exist`.
-    let mustExist: Bool
+/// `store`: where keys are kept, and for how long.
+package struct StoreSettings: Hashable, Sendable, Declared {
+    /// The database's file.
+    var file: String?
+    /// Whether a start without the database's file is refused.
+    package var mustExist = false
+    var database: PostgreSQLSettings?
+    /// Keys that were not used for this time are deleted.
+    package var expireUnused: KeyAge?
 
-    var place: StorePlace {
-        if let file { return .sqlite(file: file.value) }
+    package var place: StorePlace {
+        if let file { return .sqlite(file: file) }
         return database.map { .postgresql($0) } ?? .none
     }
 
-    init(_ reader: MappingReader, folder: String) {
-        let keys = ["sqlite", "must_exist", "postgresql", "expire_unused"]
-        guard let inner = reader.inner("store", keys: keys) else {
-            (file, database, expireUnused, mustExist) = (nil, nil, nil, false)
-            return
-        }
+    static let keys = Keys<Self> {
+        Key("sqlite", orNone: \.file, file).means("The database's file, on a local disk.")
+            .needs(.restart)
+        Key("must_exist", \.mustExist, .flag)
+            .means("Whether a start that finds no database is refused. Otherwise it makes one.")
+        Key("postgresql", \.database, database)
+            .means("In the place of sqlite: a database that several gateways share.")
+            .needs(.restart)
+        Key("expire_unused", \.expireUnused, expiry)
+            .means("Keys that were enrolled and last used longer ago are deleted.")
+    }.checked { reader, store in
         let use = "sqlite: a file's path, or postgresql: { address: … }"
-        if !inner.has("sqlite"), !inner.has("postgresql") {
-            reader.log.error(inner.place, "store", found: "neither of them", use: use)
+        if !reader.has("sqlite"), !reader.has("postgresql") {
+            reader.log.error(reader, found: "neither of them", use: use)
         }
-        if inner.has("sqlite"), inner.has("postgresql") {
-            reader.log.error(inner.place(of: "postgresql"), "store", found: "both", use: use)
+        if reader.has("sqlite"), reader.has("postgresql") {
+            reader.log.error(reader.place(of: "postgresql"), "store", found: "both", use: use)
         }
-        file = inner.value("sqlite", use: "a file's path") { text in
-            text.isEmpty || text.hasSuffix("/") ? nil : FilePath.joined(folder, text)
+        if store.mustExist, store.file == nil {
+            reader.error("must_exist", found: "it without sqlite", use: "sqlite")
         }
-        let exists = inner.flag("must_exist")
-        mustExist = exists?.value ?? false
-        if let exists, exists.value, file == nil {
-            reader.log.error(exists, found: "it without sqlite", use: "sqlite")
-        }
-        database = inner.node("postgresql").flatMap { PostgreSQLSettings($0, log: reader.log) }
-        let age = inner.value("expire_unused", use: "off | 30d…3650d", words: ["off"]) {
-            (text) -> KeyAge?? in
-            text == "off" ? .some(KeyAge?.none) : KeyAge(text).map(Optional.some)
-        }
-        expireUnused = age?.value ?? nil
     }
+
+    private static let file = ValueForm<String>(
+        { reader, key in
+            reader.value(key, use: "a file's path") { text in
+                let isFile = !text.isEmpty && !text.hasSuffix("/")
+                return isFile ? FilePath.joined(reader.log.folder, text) : nil
+            }
+        },
+        text: { $0 }
+    )
+
+    private static let database: ValueForm<PostgreSQLSettings?> = {
+        var form = ValueForm<PostgreSQLSettings?> { reader, key in
+            guard let node = reader.node(key) else { return nil }
+            let settings = PostgreSQLSettings(node, log: reader.log)
+            return settings.map {
+                Located(value: $0, place: node.place, keyPath: reader.path(key))
+            }
+        }
+        form.inner = { old, new, keyPath in
+            guard let old, let new else {
+                return old == new ? [] : [SettingChange(keyPath: keyPath)]
+            }
+            return PostgreSQLSettings.keys.changes(from: old, to: new, at: keyPath)
+        }
+        return form
+    }()
+
+    private static let expiry = ValueForm<KeyAge?>(
+        { reader, key in
+            reader.value(key, use: "off | 30d…3650d", words: ["off"]) { (text) -> KeyAge?? in
+                text == "off" ? .some(nil) : KeyAge(text).map(Optional.some)
+            }
+        },
+        text: { $0.map { Duration.seconds($0.seconds).settingText } ?? "off" }
+    )
 }
 
 /// The time for which an unused key is kept: whole days.
@@ -88,7 +118,7 @@ package enum StorePlace: Hashable, Sendable {
 }
 
 /// The part of a configuration for commands about keys.
-package struct StoreSettings: Sendable {
+package struct KeySettings: Sendable {
     package let store: StorePlace
     package let apps: [AppPolicy]
 }
@@ -96,7 +126,7 @@ package struct StoreSettings: Sendable {
 /// Store and apps of a configuration, with the file's problems.
 package struct LoadedStore: Sendable {
     /// `nil` when there is an error among the problems.
-    package let settings: StoreSettings?
+    package let settings: KeySettings?
     /// Errors and warnings, by file and line.
     package let problems: [Problem]
 }
@@ -107,8 +137,7 @@ extension PostgreSQLSettings: Declared {
         "host=db.example.com dbname=portcullis user=portcullis sslmode=verify-full"
 
     static let keys = Keys<Self> {
-        Key("address", \.address, .file(form))
-            .means("What libpq takes, without a password.")
+        Key("address", \.address, .file(form)).means("What libpq takes, without a password.")
             .mandatory("address: \(form)")
         Key("connect_timeout", \.connectTimeout, .time(times))
             .means("How long a connection may take.")
