@@ -193,6 +193,26 @@ extension Scenarios {
             expectEqual(metrics["store_degraded"], 0)
         }
 
+        @Test func `a key that is revoked while its request waits for the store is refused`() throws
+        {
+            let site = try Site(keys: 2)
+            defer { site.end() }
+            // The store has decided for it, and its answer is on the way.
+            let gate = site.journal.holdUpAnswer()
+            let answer = site.send(site.request("/v1/bare/1", 1))
+            gate.entered.wait()
+            #expect(site.store.revoke(site.keyID(1), at: 1))
+            gate.open.signal()
+            let refused = try answer.value()
+            expectEqual(refused.status, 403)
+            expectEqual(refused.reason, "key-revoked")
+            try expectEqual(
+                site.gateway.client().send(raw: site.request("/v1/bare/2", 0)).status,
+                200
+            )
+            try expectEqual(site.origin.seen(1).map(\.target), ["/v1/bare/2"])
+        }
+
         @Test func `an assertion that is sent twice at once is admitted once`() throws {
             let site = try Site(keys: 2)
             defer { site.end() }

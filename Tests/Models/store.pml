@@ -32,7 +32,7 @@
  *   MUTATE_answerFirst   lost     201 before the commit
  *   MUTATE_bindLate      revoked  the keys are read before commands can call
  *   MUTATE_overwrite     fell     a batch that is tried again replaces newer counters
- *   FIND_lateRelease     revoked  the code: a request that was judged before waits for the disk, and goes on
+ *   MUTATE_lateRelease   revoked  a request that was judged before waits for the disk, and goes on
  *   FIND_generationLag   lost     the code: a copy from between a commit and the raise of its file looks newest
  */
 #include "promises.h"
@@ -191,10 +191,11 @@ end: do
         a = 0;
         do
         :: a < ASSERTIONS && (batchWaiting & BIT(a)) ->
-#ifdef FIND_lateRelease
-            promise(revoked, !revocationReturned);
+#ifndef MUTATE_lateRelease
+            if :: mRevoked -> goto next :: else fi;
 #endif
-            admit(a); a++
+            promise(revoked, !revocationReturned); admit(a);
+next:       a++
         :: a < ASSERTIONS && !(batchWaiting & BIT(a)) -> a++
         :: a == ASSERTIONS -> break
         od;

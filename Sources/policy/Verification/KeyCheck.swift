@@ -1,6 +1,6 @@
 package import AppAttest
 import HTTPWire
-import KeyStore
+package import KeyStore
 package import Rules
 
 /// Checks the key: whether it may be used at all, and whether the rule admits its app.
@@ -81,6 +81,19 @@ package struct KeyCheck {
         case .known: return nil
         case .outdated, .unavailable, .absent:
             return rule.onError == .refuse ? .failure(.store) : nil
+        }
+    }
+
+    /// The store's decision about a request that waited for it: a key that was revoked or deleted
+    /// meanwhile admits nothing, since whoever has revoked it was told so. The store is not asked: it
+    /// announces revocations.
+    package func late(_ decision: ConsumeDecision, of keyID: KeyID?) -> ConsumeDecision {
+        guard decision == .admitted, let keyID else { return decision }
+        return switch keys.findUnasked(keyID) {
+        case .unknown: .refused(.unknown)
+        case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
+            .refused(.revoked)
+        case .known, .outdated, .unavailable, .absent: decision
         }
     }
 
