@@ -10,7 +10,7 @@ import Testing
 /// build.
 @Suite struct CodeTests {
     /// Where another test compiles and runs the blocks (`DocumentationTests`).
-    private static let others = "Sources/attestation/AppAttest/"
+    private static let others = "Sources/attestation/"
 
     /// What the texts take for granted.
     private static let parameters = """

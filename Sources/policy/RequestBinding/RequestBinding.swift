@@ -66,10 +66,8 @@ public struct SignedParts: OptionSet, Hashable, Sendable {
 
 /// What an assertion signs on a route.
 ///
-/// May grow: a `switch` over it has an `@unknown default`.
-#if hasAttribute(nonexhaustive)
-    @nonexhaustive(warn)
-#endif
+/// Frozen: whoever signs has to know all of its forms.
+@frozen
 public enum SigningForm: Hashable, Sendable {
     /// The request described in lines, then one line for each header, in this order.
     ///
