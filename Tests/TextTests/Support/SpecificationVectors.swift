@@ -80,7 +80,12 @@ struct SpecificationVectors {
         let assertion = try #require(Base64.decode(Self.assertion))
         let clientData = Self.signedContent
         let verified = try UnverifiedAssertion(bytes: assertion)
-            .verified(clientData: clientData, key: key, app: AppIDHash(appID: Self.appID))
+            .verified(
+                clientData: clientData,
+                key: key,
+                app: AppIDHash(appID: Self.appID),
+                after: .zero
+            )
         let authenticatorData = Array(assertion.suffix(Self.authenticatorDataCount))
         let nonce = SHA256.digest(of: authenticatorData + SHA256.digest(of: clientData).array)
         heading("Content, a Signed Field, a Challenge", "vector-content")
@@ -165,7 +170,8 @@ struct SpecificationVectors {
         let isValid = signature.isValid(
             clientDataHash: clientDataHash,
             package: Self.packageName,
-            key: key
+            key: key,
+            after: .zero
         )
         try #require(isValid)
         let message = try #require(
