@@ -84,9 +84,9 @@ package struct KeyCheck {
         }
     }
 
-    /// The store's decision about a request that waited for it: a key that was revoked or deleted
-    /// meanwhile admits nothing, since whoever has revoked it was told so. The store is not asked: it
-    /// announces revocations.
+    /// The store's decision about a request that waited for it. A key that was revoked or deleted
+    /// meanwhile admits nothing: whoever has revoked it was told so. The store is not asked, since
+    /// it announces revocations.
     package func late(_ decision: ConsumeDecision, of keyID: KeyID?) -> ConsumeDecision {
         guard decision == .admitted, let keyID else { return decision }
         return switch keys.findUnasked(keyID) {
