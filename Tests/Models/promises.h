@@ -1,8 +1,10 @@
 /*
- * What the models of this folder promise. `promise(twice, ...)` stops the search where it does not hold.
- * -DONLY_x looks at one promise alone, so that a mutation is refuted by the promise that it is made for.
+ * What the models of this folder promise. `promise(twice, ...)` stops the search where it does not
+ * hold. -DONLY_x looks at one promise alone, so that a mutation is refuted by the promise that it
+ * is made for.
  */
-#if !defined(ONLY_twice) && !defined(ONLY_lost) && !defined(ONLY_revoked) && !defined(ONLY_fell) && !defined(ONLY_undone)
+#if !defined(ONLY_twice) && !defined(ONLY_lost) && !defined(ONLY_revoked) \
+    && !defined(ONLY_fell) && !defined(ONLY_undone)
 #define ONLY_twice
 #define ONLY_lost
 #define ONLY_revoked

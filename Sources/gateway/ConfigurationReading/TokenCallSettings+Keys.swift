@@ -1,0 +1,20 @@
+import Cryptography
+import KeyStore
+import OutboundCalls
+import Rules
+import Signatures
+
+extension TokenCallSettings: Declared {
+    static let keys = Keys<Self> {
+        Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(30)))
+            .means("Of a call, from the hand-in to the answer.")
+        Key("rate", \.perSecond, .perSecond(of: "calls in a second", max: 1_000))
+            .means("Calls in a second.")
+        Key("concurrent", \.concurrent, .count(1...64)).means("Calls at once.")
+        Key("queue", \.queue, .count(1...100_000))
+            .means("Calls that wait. A further one is not made.")
+        Key("roots", read: .file("a PEM file's path"))
+            .means("The authorities that are believed instead of the machine's.")
+        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
+    }
+}
