@@ -1,8 +1,6 @@
-import Cryptography
 import KeyStore
 import OutboundCalls
 import Rules
-import Signatures
 
 /// The file of a private key for Apple's services: an element of `apple.keys`.
 private struct AppleKeyFile: Declared {
@@ -37,9 +35,7 @@ extension AppleSettings: Declared {
             .means("Whether a token stands alone in calls about receipts, or behind Bearer.")
             .because("as in Apple's example")
         Key("hosts", partOf: \.hosts).means("Addresses to be asked instead of Apple's.")
-        Key("roots", read: .file("a PEM file's path"))
-            .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
+        OutboundKeys.reaching(by: \.proxy)
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("For a call, waiting for its turn included.")
         Key("concurrent", \.concurrent, .count(1...64)).means("Calls to one host at once.")
@@ -60,7 +56,7 @@ extension AppleSettings: Declared {
         guard let inner = reader.inner("hosts", keys) else { return }
         for host in AppleHost.all {
             let address = inner.value(host.key, use: "https://host or https://host:port") { text in
-                OutboundDraft.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
+                OutboundKeys.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
             }
             guard let address else { continue }
             hosts[host] = address.value

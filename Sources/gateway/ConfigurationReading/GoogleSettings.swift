@@ -1,9 +1,3 @@
-import Cryptography
-import KeyStore
-import OutboundCalls
-import Rules
-import Signatures
-
 /// The calls to Google's servers. They are made only where an app is an Android app.
 package struct GoogleSettings: Hashable, Sendable, Declared {
     package var statusListURL = "https://android.googleapis.com/attestation/status"
@@ -20,17 +14,15 @@ package struct GoogleSettings: Hashable, Sendable, Declared {
 
     static let keys = Keys<Self> {
         Key("status_list", statusList).means("Google's list of revoked attestation certificates.")
-        Key("roots", read: .file("a PEM file's path"))
-            .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
+        OutboundKeys.reaching(by: \.proxy)
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("Of a whole call.")
     }
 
     private static let statusList = Keys<Self> {
-        Key("url", \.statusListURL, OutboundDraft.address).means("Where the list is.")
-        OutboundDraft.intervals(\.intervalMin, \.intervalMax, "the list")
-    }.checked { OutboundDraft.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
+        Key("url", \.statusListURL, OutboundKeys.address).means("Where the list is.")
+        OutboundKeys.intervals(\.intervalMin, \.intervalMax, "the list")
+    }.checked { OutboundKeys.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
 }
 
 extension Stated<GoogleSettings> {

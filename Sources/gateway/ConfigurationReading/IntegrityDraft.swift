@@ -15,7 +15,7 @@ struct IntegrityDraft: Declared {
             $0.duration($1, in: .seconds(10) ... .seconds(IntegrityTerms.ageMost))
         }
         .means("How old a token may be by Google's timestamp. Without it, 5m.")
-        Key("url", orNone: \.url, OutboundDraft.address)
+        Key("url", orNone: \.url, OutboundKeys.address)
             .means("Where tokens are read, instead of Google's address.")
         TokenCallSettings.keys.all.map { Key($0, of: \.calls) }
     }
@@ -111,7 +111,7 @@ struct IntegrityDraft: Declared {
         var fault = "its token_uri is no https:// address"
         do throws(ServiceAccount.Fault) {
             let account = try ServiceAccount(json: bytes)
-            if OutboundDraft.url(account.tokenURL) != nil { return account }
+            if OutboundKeys.url(account.tokenURL) != nil { return account }
         } catch {
             fault = error.detail
         }
@@ -139,7 +139,7 @@ struct IntegrityDraft: Declared {
 struct SiteverifyDraft: Declared {
     static let keys = Keys<Self> {
         Key("service", into: \.service) { $0.word($1) }.means("Who is asked about tokens.")
-        Key("url", orNone: \.url, OutboundDraft.address)
+        Key("url", orNone: \.url, OutboundKeys.address)
             .means("Where the service is asked, instead of its own address.")
         Key("secret_file", into: \.secret) { $0.filePath($1, use: "a file's path") }
             .means("A file with the service's secret alone.")

@@ -457,16 +457,14 @@ package struct KeySetAddress: Hashable, Sendable, Declared {
     package var timeout = Duration.seconds(10)
 
     static let keys = Keys<Self> {
-        Key("url", \.url, OutboundDraft.address).means("Where the issuer's keys are fetched.")
+        Key("url", \.url, OutboundKeys.address).means("Where the issuer's keys are fetched.")
         Key("file", read: .file("a file's path"))
             .means("In the place of url: a JSON Web Key Set, read at a start and at a reload.")
-        OutboundDraft.intervals(\.intervalMin, \.intervalMax, "the keys")
-        Key("roots", read: .file("a PEM file's path"))
-            .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
+        OutboundKeys.intervals(\.intervalMin, \.intervalMax, "the keys")
+        OutboundKeys.reaching(by: \.proxy)
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("Of a call, from the name's look-up to the last byte.")
-    }.checked { OutboundDraft.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
+    }.checked { OutboundKeys.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
 
     /// The keys that mean nothing beside a file.
     fileprivate static let fetchingKeys = keys.names.filter { $0 != "url" && $0 != "file" }

@@ -1,8 +1,5 @@
-import Cryptography
-import KeyStore
 import OutboundCalls
 import Rules
-import Signatures
 
 extension TokenCallSettings: Declared {
     static let keys = Keys<Self> {
@@ -13,8 +10,6 @@ extension TokenCallSettings: Declared {
         Key("concurrent", \.concurrent, .count(1...64)).means("Calls at once.")
         Key("queue", \.queue, .count(1...100_000))
             .means("Calls that wait. A further one is not made.")
-        Key("roots", read: .file("a PEM file's path"))
-            .means("The authorities that are believed instead of the machine's.")
-        Key("proxy", orNone: \.proxy, OutboundDraft.proxy).means("A proxy that takes CONNECT.")
+        OutboundKeys.reaching(by: \.proxy)
     }
 }

@@ -1,13 +1,19 @@
-import Cryptography
-import KeyStore
-import OutboundCalls
 import Rules
 import Signatures
 
 /// What the settings of calls to any other party share.
-enum OutboundDraft {
-    /// `proxy`: a proxy that supports CONNECT.
-    static let proxy = ValueForm<String>.text("http://host:port") { text in
+enum OutboundKeys {
+    /// The keys `roots` and `proxy`: whom a call believes, and by whom it goes. The file of `roots`
+    /// is read later.
+    static func reaching<Section>(by path: Key<Section>.Path<String?>) -> [Key<Section>] {
+        [
+            Key("roots", read: .file("a PEM file's path"))
+                .means("The authorities that are believed instead of the machine's."),
+            Key("proxy", orNone: path, proxy).means("A proxy that takes CONNECT."),
+        ]
+    }
+
+    private static let proxy = ValueForm<String>.text("http://host:port") { text in
         isAddress(text, scheme: "http://", needsPort: true) ? text : nil
     }
 
