@@ -74,27 +74,19 @@ package struct KeyCheck {
     /// The fault of a key that has signed a request whose content is still to come; `nil` for none.
     /// The store is not asked: it announces revocations.
     package func fault(of keyID: KeyID, rule: Rule) -> Verdict.Outcome? {
-        switch keys.findUnasked(keyID) {
-        case .unknown: return .refuse(.keyUnknown)
-        case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
-            return .refuse(.keyRevoked)
-        case .known: return nil
-        case .outdated, .unavailable, .absent:
-            return rule.onError == .refuse ? .failure(.store) : nil
-        }
+        let finding = keys.findUnasked(keyID)
+        if let refusal = finding.refusal { return .refuse(Refusal(refusal)) }
+        if case .known = finding { return nil }
+        return rule.onError == .refuse ? .failure(.store) : nil
     }
 
     /// The store's decision about a request that waited for it. A key that was revoked or deleted
     /// meanwhile admits nothing: whoever has revoked it was told so. The store is not asked, since
     /// it announces revocations.
     package func late(_ decision: ConsumeDecision, of keyID: KeyID?) -> ConsumeDecision {
-        guard decision == .admitted, let keyID else { return decision }
-        return switch keys.findUnasked(keyID) {
-        case .unknown: .refused(.unknown)
-        case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
-            .refused(.revoked)
-        case .known, .outdated, .unavailable, .absent: decision
-        }
+        guard decision == .admitted, let keyID, let refusal = keys.findUnasked(keyID).refusal
+        else { return decision }
+        return .refused(refusal)
     }
 
     /// Keeps a key in memory while a request that it has signed is under way.
@@ -170,6 +162,18 @@ extension KeyEnvironment {
         switch environment {
         case .production: self = .production
         case .development: self = .development
+        }
+    }
+}
+
+extension KeyTable.Finding {
+    /// Why a key that has signed may not be used any more, as far as this process knows; `nil` for
+    /// a key that may, and where it can't be said.
+    fileprivate var refusal: ConsumeRefusal? {
+        switch self {
+        case .unknown: .unknown
+        case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked: .revoked
+        case .known, .outdated, .unavailable, .absent: nil
         }
     }
 }
