@@ -77,10 +77,13 @@ class Session:
     def good(self, key_id):
         return self.kept if self.kept and self.kept["key_id"] == key_id and self.now() < self.kept["ends"] else None
 
+    def is_due(self, session):
+        return (not session or self.now() >= session["renewed"]) and self.now() >= self.held
+
     def take(self, key_id, seconds):
         """The session and the next number of it, or twice None."""
         session = self.good(key_id)
-        if (not session or self.now() >= session["renewed"]) and self.now() >= self.held:
+        if self.is_due(session):
             self.opening.start()
             if not session: self.opening.wait(seconds)
         with self.lock:
@@ -96,8 +99,7 @@ class Session:
 
     def open(self):
         # A request may have looked before the opening that just ended, and have asked for this one after it.
-        session = self.good(self.client.key.file.read().get("id"))
-        if (session and self.now() < session["renewed"]) or self.now() < self.held: return
+        if not self.is_due(self.good(self.client.key.file.read().get("id"))): return
         request, answer = self.client.request("POST", self.client.endpoints + "/sessions", route=OPENING), None
         with contextlib.suppress(Exception): answer = request.send()
         session = document(answer, session=str, secret=str, expires_in=(int, float), window=int)
