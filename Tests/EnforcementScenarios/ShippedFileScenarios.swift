@@ -16,9 +16,9 @@ extension Scenarios {
             case debian = "deploy/portcullis.yaml"
             case compose = "deploy/compose/portcullis.yaml"
             case fleet = "deploy/compose/fleet/portcullis.yaml"
-            case kubernetes = "deploy/kubernetes/gateway.yaml"
-            case kubernetesFleet = "deploy/kubernetes/fleet.yaml"
-            case sidecar = "deploy/kubernetes/sidecar.yaml"
+            case kubernetes = "deploy/kubernetes/gateway/gateway.yaml"
+            case kubernetesFleet = "deploy/kubernetes/fleet/fleet.yaml"
+            case sidecar = "deploy/kubernetes/sidecar/sidecar.yaml"
             case initCommand = "portcullis init"
 
             static var possible: [Shipped] {

@@ -330,7 +330,7 @@ import Verification
 
     /// Where the store's volume is on the node's disk, the default would be memory.
     @Test func `pods with a store of their own hold content in their emptyDir`() throws {
-        for name in ["gateway.yaml", "sidecar.yaml"] {
+        for name in ["gateway/gateway.yaml", "sidecar/sidecar.yaml"] {
             let file = Repository.folder.appending(path: "deploy/kubernetes/\(name)")
             let text = try String(contentsOf: file, encoding: .utf8)
             #expect(text.contains("\n    spill_folder: /tmp\n"), "\(name)")
