@@ -11,6 +11,10 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
     ] + strict
 
+// What the programs' version ends with. deploy/release and deploy/Containerfile set it, for a release
+// to nothing.
+let build = Context.environment["PORTCULLIS_BUILD"] ?? "+dev"
+
 // To use a library of this package without the gateway, write `traits: []` beside the package's
 // address. SwiftPM then fetches nothing that carries this condition; swift-crypto is left, with
 // swift-asn1.
@@ -114,10 +118,16 @@ let privacy = ["PrivacyInfo.xcprivacy"]
 
 extension Target {
     /// A C target that shows Swift what it can't see by itself.
-    static func bridge(_ name: String, in group: String, links: [String] = []) -> Target {
+    static func bridge(
+        _ name: String,
+        in group: String,
+        links: [String] = [],
+        defines values: [CSetting] = []
+    ) -> Target {
         .target(
             name: name,
             path: "Sources/\(group)/\(name)",
+            cSettings: values,
             linkerSettings: links.map { .linkedLibrary($0) }
         )
     }
@@ -262,8 +272,9 @@ let package = Package(
     targets: [
         // Sources/base: bytes, texts, cryptography, counters. Pure.
         .bridge("COpenSSL", in: "base", links: ["ssl", "crypto"]),
+        .bridge("CBuild", in: "base", defines: [.define("PORTCULLIS_BUILD", to: "\"\(build)\"")]),
         .part("Encodings", in: "base"),
-        .part("Telemetry", in: "base"),
+        .part("Telemetry", in: "base", uses: ["CBuild"]),
         .part("Signatures", in: "base", uses: ["Encodings", openSSL, crypto]),
         .part("Cryptography", in: "base", uses: ["COpenSSL", "Encodings", "Signatures"]),
 

@@ -1,5 +1,6 @@
 import Expectations
 import Foundation
+import Gateway
 import Glibc
 import LoopbackKit
 import TestSupport
@@ -99,7 +100,9 @@ extension Scenarios {
             }
             let result = try upgrade.value()
             let lines = result.printed.split(separator: "\n").map(String.init)
-            expectEqual(lines, (0..<3).map { "g\($0) serves again, version 0.1.0" }, "\(result)")
+            let version = GatewayServer.version
+            let expected = (0..<3).map { "g\($0) serves again, version \(version)" }
+            expectEqual(lines, expected, "\(result)")
             try expectEqual(ready(), [200, 200, 200])
         }
 

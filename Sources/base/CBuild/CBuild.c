@@ -1,0 +1,3 @@
+#include "CBuild.h"
+
+const char *cbuild_name(void) { return PORTCULLIS_BUILD; }
