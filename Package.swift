@@ -11,8 +11,8 @@ let settings: [SwiftSetting] =
         .enableUpcomingFeature("MemberImportVisibility"),
     ] + strict
 
-// What the programs' version ends with. deploy/release and deploy/Containerfile set it, for a release
-// to nothing.
+// What the programs' version ends with. deploy/release and deploy/Containerfile set it: to nothing,
+// for a release.
 let build = Context.environment["PORTCULLIS_BUILD"] ?? "+dev"
 
 // To use a library of this package without the gateway, write `traits: []` beside the package's
