@@ -40,6 +40,17 @@ import Testing
         #expect(try Self.text(path).contains(".build/unstable-tests\n"))
     }
 
+    /// What a program left there by chance is committed easily.
+    @Test func `nothing else lies at the top`() throws {
+        let found = try Self.printed(by: "git ls-files | cut -d/ -f1 | sort -u")
+            .split(separator: "\n").map(String.init)
+        let known = [
+            "CHANGELOG.md", "LICENSE", "Package.swift", "README.md", "Sources", "Tests", "deploy",
+            "rules",
+        ]
+        expectEqual(found.filter { !$0.hasPrefix(".") && !known.contains($0) }, [])
+    }
+
     /// What a script of bash prints that runs here.
     static func printed(by script: String) throws -> String {
         let process = Process()
