@@ -1,5 +1,6 @@
 import Dispatch
 import Expectations
+import Glibc
 import HTTPWire
 import Synchronization
 import Testing
@@ -32,6 +33,27 @@ import Verification
 
     @Test func `without a limit there is none`() {
         for _ in 0..<1_000 { #expect(hold(.v4(7)) != nil) }
+    }
+
+    @Test func `event loops that bring a new address in the same moment give it one place`() {
+        let loops = 2
+        let addresses = 2_000
+        let table = AddressTable(capacity: 1 << 16, key: Self.key)
+        let arrived = Atomic<Int>(0)
+        DispatchQueue.concurrentPerform(iterations: loops) { _ in
+            for number in 0..<addresses {
+                arrived.wrappingAdd(1, ordering: .releasing)
+                while arrived.load(ordering: .acquiring) < (number + 1) * loops { sched_yield() }
+                _ = table.hold(.v4(UInt32(number)), now: 1, max: nil)
+            }
+        }
+        let shared = (0..<addresses).count { number in
+            guard case .refused = table.hold(.v4(UInt32(number)), now: 1, max: loops) else {
+                return false
+            }
+            return true
+        }
+        expectEqual(shared, addresses)
     }
 
     @Test func `an IPv6 address counts as its 64 bits network`() throws {

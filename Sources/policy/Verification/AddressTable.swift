@@ -5,9 +5,10 @@ import Synchronization
 /// What each client address has used of its limits: a table of fixed size, which all event loops
 /// share.
 ///
-/// It is shared, since the kernel spreads the connections of one address over the event loops. It
-/// has no lock, since every request uses it. An address is looked up once, when its connection is
-/// accepted (or a trusted proxy names it); from then on its holder has the place.
+/// It is shared, since the kernel spreads the connections of one address over the event loops. Its
+/// places are found and counted without a lock, since every request uses them. An address is looked
+/// up once, when its connection is accepted (or a trusted proxy names it); from then on its holder
+/// has the place.
 ///
 /// An IPv6 address counts as its /64, which is what a provider gives one subscriber.
 ///
@@ -18,8 +19,8 @@ import Synchronization
 ///
 /// A slot's `holder` is the address's tag, 40 bits of its hash, above the number of its holders, 24
 /// bits. So holding and evicting are each one compare-and-exchange on one word, and a held address
-/// is never evicted. Two event loops that bring the same new address in the same moment may give it
-/// two places, each with limits of its own, until one of them is evicted.
+/// is never evicted. One event loop at a time makes a place in a row: two that bring the same new
+/// address in the same moment would give it two places, each with limits of its own.
 package final class AddressTable: Sendable {
     /// The result of holding an address.
     package enum Holding: Sendable {
@@ -47,14 +48,16 @@ package final class AddressTable: Sendable {
 
     final class Row: Sendable {
         let slots = InlineArray<8, Slot> { _ in Slot() }
+        /// Held while a place is made for a new address.
+        let making = Mutex(())
     }
 
     fileprivate static let ways = 8
     fileprivate static let holdersMask: UInt64 = 0xFF_FFFF
     /// Marks a slot that changes its address; it reads as held.
-    private static let changing = UInt64.max
+    fileprivate static let changing = UInt64.max
     /// Lost races after which a new address goes without a place.
-    private static let attemptsMax = 8
+    fileprivate static let attemptsMax = 8
 
     private let rows: [Row]
     private let key: (UInt64, UInt64)
@@ -93,25 +96,8 @@ package final class AddressTable: Sendable {
         // Neither the tag of an empty slot nor that of a changing one.
         let tag = Swift.max(1, min(hash >> 24, (1 << 40) - 2))
         let most = Self.mostHolders(max)
-        for _ in 0..<Self.attemptsMax {
-            if let holding = row.find(tag, now: now, most: most) { return holding }
-            guard let (way, word) = row.leastRecentlyUsed() else { return .noRoom }
-            let slot = row.slots[way].holder.compareExchange(
-                expected: word,
-                desired: Self.changing,
-                ordering: .acquiring
-            )
-            guard slot.exchanged else { continue }
-            row.slots[way].requests.store(0, ordering: .relaxed)
-            row.slots[way].calls.store(0, ordering: .relaxed)
-            row.slots[way].failures.store(0, ordering: .relaxed)
-            row.slots[way].enrolmentQueue.store(0, ordering: .relaxed)
-            row.slots[way].held.store(0, ordering: .relaxed)
-            row.slots[way].usedAt.store(now, ordering: .relaxed)
-            row.slots[way].holder.store(tag << 24 | 1, ordering: .releasing)
-            return .held(AddressEntry(row: row, way: way))
-        }
-        return .noRoom
+        if let holding = row.find(tag, now: now, most: most) { return holding }
+        return row.making.withLock { _ in row.make(tag, now: now, most: most) }
     }
 
     /// The most holders of a slot, as far as its 24 bits can count them.
@@ -153,6 +139,30 @@ extension AddressTable.Row {
             }
         }
         return nil
+    }
+
+    /// Makes a place for the tag, unless another event loop has just made it. Under ``making``.
+    fileprivate func make(_ tag: UInt64, now: UInt64, most: UInt64) -> AddressTable.Holding {
+        for _ in 0..<AddressTable.attemptsMax {
+            if let holding = find(tag, now: now, most: most) { return holding }
+            guard let (way, word) = leastRecentlyUsed() else { return .noRoom }
+            // Fails when an event loop holds the address that is to go.
+            let slot = slots[way].holder.compareExchange(
+                expected: word,
+                desired: AddressTable.changing,
+                ordering: .acquiring
+            )
+            guard slot.exchanged else { continue }
+            slots[way].requests.store(0, ordering: .relaxed)
+            slots[way].calls.store(0, ordering: .relaxed)
+            slots[way].failures.store(0, ordering: .relaxed)
+            slots[way].enrolmentQueue.store(0, ordering: .relaxed)
+            slots[way].held.store(0, ordering: .relaxed)
+            slots[way].usedAt.store(now, ordering: .relaxed)
+            slots[way].holder.store(tag << 24 | 1, ordering: .releasing)
+            return .held(AddressEntry(row: self, way: way))
+        }
+        return .noRoom
     }
 
     /// Holds a held slot once more; `false` when it has the most holders allowed.
