@@ -58,9 +58,9 @@ extension ConfigurationDraft {
     func validateStreamed(_ rules: some Sequence<(RuleDraft, Rule)>) {
         for (draft, rule) in rules {
             guard case .streamed = rule.body, let digest = draft.body?.value.digest,
-                let origin = rule.origin, origins.indices.contains(origin.rawValue)
+                let origin = rule.origin, settings.origins.indices.contains(origin.rawValue)
             else { continue }
-            let target = origins[origin.rawValue]
+            let target = settings.origins[origin.rawValue]
             if target.http2 == .on {
                 reader.log.error(
                     digest,
@@ -70,8 +70,7 @@ extension ConfigurationDraft {
                 )
                 continue
             }
-            let servers = target.servers.map(\.value.address)
-            guard let socket = servers.first(where: \.isUnix) else { continue }
+            guard let socket = target.addresses.first(where: \.isUnix) else { continue }
             reader.log.warning(
                 digest,
                 found: "streamed to \(socket.text), where a broken request ends without a reset",

@@ -21,8 +21,8 @@ extension ConfigurationDraft {
         validateStore(hasApps: !settings.apps.isEmpty, files: files)
         settings.apple = apple?.validated(named) ?? AppleSettings()
         validateAddressSource()
-        verdict.validate(origins, reader.log)
-        settings.admin = admin.compactMap { $0.listener(named) }
+        validateAudiences()
+        settings.admin = settings.admin.map { $0.readingToken(named) }
         requireOwnTokens(settings.admin)
         if let folder = stated.located("spill_folder", \.spillFolder) {
             require(folder: folder, files: files)
@@ -47,8 +47,8 @@ extension ConfigurationDraft {
         validatePlan(set)
         settings.probes.validate(endpoints: settings.endpointsPath, set, log: reader.log)
         validate(spillFolder: settings.spillFolder, set, files: files)
-        settings.origins = origins.map { $0.validated(named) }
-        settings.verdict = verdict.validated(named)
+        for origin in settings.origins { origin.validate(named) }
+        settings.verdict = settings.verdict?.readingKey(named)
         settings.google = google?.validated(named) ?? GoogleSettings()
         return GatewayConfiguration(
             settings: settings,
@@ -72,6 +72,20 @@ extension ConfigurationDraft {
                 "\(listener.keyPath).read_token_file",
                 found: "the token with which calls are made at another listener",
                 use: "a token of its own"
+            )
+        }
+    }
+
+    /// Reports audiences of origins where verdicts are not signed.
+    private func validateAudiences() {
+        guard settings.verdict == nil else { return }
+        for origin in settings.origins {
+            guard let audience = origin.audience else { continue }
+            reader.log.error(
+                reader.log.located("\(origin.keyPath).audience", audience),
+                found: "it without signed verdicts, which are what has an audience",
+                use: "verdict: { jwt: { key: verdict.pem, audience: orders } } beside it, or no "
+                    + "audience"
             )
         }
     }
@@ -125,11 +139,12 @@ extension ConfigurationDraft {
         _ proofs: [ProofSettings],
         log: ProblemLog
     ) -> RuleSet? {
-        let names = origins.map(\.name.value)
+        let origins = settings.origins
+        let names = origins.map(\.name)
         var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
         validator.proofs = ruleProofs(proofs, log)
         validator.keptFields = Dictionary(
-            origins.map { ($0.name.value, $0.keptFields) },
+            origins.map { ($0.name, $0.keptFields) },
             uniquingKeysWith: { first, _ in first }
         )
         let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
@@ -171,7 +186,7 @@ extension ConfigurationDraft {
         for (draft, rule) in zip(drafts, set.rules) {
             guard let match = draft.match, let rival = set.rival(of: rule) else { continue }
             let steps = rival.interpretation.involved.map { "\($0.key): \($0.word)" }
-            let origin = rule.origin.map { origins[$0.rawValue].name.value } ?? ""
+            let origin = rule.origin.map { settings.origins[$0.rawValue].name } ?? ""
             let path = String(decoding: rival.path, as: UTF8.self)
             reader.log.error(
                 match,
@@ -202,10 +217,10 @@ extension ConfigurationDraft {
             listener.tls?.validate(files)
             listener.validate(trustsProxies: !settings.trustedProxies.isEmpty, reader.log)
         }
-        for draft in admin {
-            guard let address = draft.address else { continue }
+        for listener in settings.admin {
+            let address = reader.log.located("\(listener.keyPath).address", listener.address)
             claim(address)
-            guard draft.mayTellTooMuch else { continue }
+            guard listener.mayTellTooMuch else { continue }
             reader.log.warning(
                 address,
                 found: address.value.text,

@@ -18,11 +18,8 @@ struct ConfigurationDraft {
 
     let stated: Stated<GatewaySettings>
     let folder: String
-    let admin: [AdminDraft]
-    let origins: [OriginDraft]
     let apps: [AppDraft]
     let apple: Stated<AppleSettings>?
-    let verdict: VerdictDraft
     let google: Stated<GoogleSettings>?
     let proofs: [ProofDraft]
     let fallback: RuleDraft?
@@ -33,36 +30,20 @@ struct ConfigurationDraft {
 
     init?(_ root: SourceNode, folder: String, log: ProblemLog) {
         log.folder = folder
-        guard let stated = Stated(root, "", over: GatewaySettings(), log) else { return nil }
+        guard let stated = Stated(root, at: "", over: GatewaySettings(), log) else { return nil }
         self.stated = stated
         self.folder = folder
         let reader = stated.reader
-        admin = AdminDraft.all(reader)
-        origins = OriginDraft.all(reader, stated.value.timeouts)
         apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
             AppDraft(node, keyPath, log: log)
         }
-        apple = Stated(reader.node("apple"), "apple", over: AppleSettings(), log)
-        verdict = VerdictDraft(reader)
-        google = Stated(reader.node("google"), "google", over: GoogleSettings(), log)
+        apple = Stated(reader, "apple", over: AppleSettings())
+        google = Stated(reader, "google", over: GoogleSettings())
         proofs = ProofDraft.all(reader)
         fallback = reader.node("default").flatMap {
             RuleDraft($0, "default", isDefault: true, log: log)
         }
         rules = Self.rules(reader, folder: folder)
-    }
-
-    /// A host name or an IP address, with or without a port.
-    static func hostName(_ text: String) -> String? {
-        if HostPattern(text: text) != nil, !text.contains("*") { return text }
-        return ServerAddress(text: text, allowsPortZero: false).flatMap { $0.isUnix ? nil : text }
-    }
-
-    static func plainPath(_ text: String) -> String? {
-        guard let pattern = try? PathPattern(text), !pattern.hasRest, text != "/",
-            !text.contains("*"), !text.contains("%"), !text.contains(";"), !text.hasSuffix("/")
-        else { return nil }
-        return text
     }
 
     private static func rules(_ reader: MappingReader, folder: String) -> RulesDraft {

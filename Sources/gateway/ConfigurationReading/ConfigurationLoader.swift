@@ -64,7 +64,7 @@ package enum ConfigurationLoader {
         let log = ProblemLog()
         guard let draft = draft(path, files: files, log: log) else { return [] }
         let named = NamedFiles(folder: draft.folder, disk: files, log: log)
-        return draft.admin.compactMap { $0.listener(named) }
+        return draft.settings.admin.map { $0.readingToken(named) }
     }
 
     private static func draft(

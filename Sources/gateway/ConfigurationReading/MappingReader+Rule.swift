@@ -34,7 +34,7 @@ extension MappingReader {
         guard !namesAllMethods(key, use: use) else { return nil }
         let known = RegisteredMethod.names.filter { !["CONNECT", "TRACE", "PRI"].contains($0) }
         func method(_ text: String) -> String? {
-            guard FieldNameText.lowerCase(text) != nil, !["CONNECT", "TRACE"].contains(text) else {
+            guard TextForm.fieldName(text) != nil, !["CONNECT", "TRACE"].contains(text) else {
                 return nil  // The gateway answers these itself.
             }
             return text == text.uppercased() && text.utf8.count <= 32 ? text : nil
@@ -137,7 +137,7 @@ extension MappingReader {
     ) -> [Key<Section>] {
         let name = "percent"
         return [
-            (path.map { Key(name, partOf: $0) } ?? Key(name))
+            (path.map { Key(name, later: $0, .whole) } ?? Key(name))
                 .means("A fixed share."),
             Key("from").means("When a share begins to grow, with start at that time."),
             Key("to").means("When it has grown to end."),
@@ -210,7 +210,7 @@ extension MappingReader {
             draft.need = word(key)
             return draft.need == nil ? nil : draft
         }
-        return draft.read(node(key), path(key), log) == nil ? nil : draft
+        return Stated(self, key, over: draft)?.value
     }
 
     func counter(_ key: String) -> Located<CounterRule>? {
@@ -233,8 +233,9 @@ extension MappingReader {
             draft.digest = digest
             return Located(value: draft, place: node.place, keyPath: path(key))
         }
-        guard draft.read(node, path(key), log) != nil else { return nil }
-        return Located(value: draft, place: node.place, keyPath: path(key))
+        return Stated(self, key, over: draft).map {
+            Located(value: $0.value, place: node.place, keyPath: path(key))
+        }
     }
 
     /// The treatment of content. A file from before 2026-11-22 may have `declared`, with which the
@@ -256,7 +257,7 @@ extension MappingReader {
     }
 
     func fields(_ key: String) -> Located<FieldNames>? {
-        let stated = Stated(node(key), path(key), over: FieldNames.standard, log)
+        let stated = Stated(self, key, over: FieldNames.standard)
         guard let stated else { return nil }
         guard Set(stated.value.all).count == stated.value.all.count else {
             log.error(stated, found: "one name for two fields", use: "four different names")
@@ -295,7 +296,7 @@ extension FieldNames: Declared {
         { reader, key in
             let use = "a field name that is not one of HTTP's or the gateway's own"
             return reader.value(key, use: use) { text -> [UInt8]? in
-                guard let name = FieldNameText.lowerCase(text).map({ Array($0.utf8) }),
+                guard let name = TextForm.fieldName(text).map({ Array($0.utf8) }),
                     !reserved.contains(FieldKind(name: name))
                 else { return nil }
                 return name
@@ -308,4 +309,62 @@ extension FieldNames: Declared {
     private static let reserved = FieldKindSet.neverAsSent.subtracting(.proof).union(
         FieldKindSet([.host, .date, .contentDigest, .contentType, .contentEncoding])
     )
+}
+// A rule's demands on the device's bits.
+extension MappingReader {
+    func device(_ key: String) -> Located<RuleDraft.DeviceDraft>? {
+        let stated = Stated(self, key, over: RuleDraft.DeviceDraft())
+        return stated.map { Located(value: $0.value, place: $0.place, keyPath: $0.keyPath) }
+    }
+
+    /// The bits that refuse: a condition, or a list of conditions of which one is enough.
+    func refusedBits(_ key: String) -> Set<DeviceBits>? {
+        guard let node = node(key) else { return nil }
+        let before = log.problems.count
+        var refused: Set<DeviceBits> = []
+        if case .list = node.content {
+            for (node, keyPath) in list(key, of: "conditions: { bit0: true, bit1: false }") ?? [] {
+                refused.formUnion(bits(of: node, keyPath))
+            }
+        } else {
+            refused = bits(of: node, path(key))
+        }
+        guard log.problems.count == before else { return nil }
+        guard refused.count < DeviceBits.all.count else {
+            log.error(
+                node.place,
+                path(key),
+                found: "every device",
+                use: "bits that some devices don't have; or mode: deny"
+            )
+            return nil
+        }
+        return refused
+    }
+
+    /// The bits that meet all parts of a condition.
+    private func bits(of node: SourceNode, _ keyPath: String) -> Set<DeviceBits> {
+        let keys = DeviceBits.keys
+        guard let inner = MappingReader(node, keyPath, keys: keys.names, log: log) else {
+            return []
+        }
+        keys.note(inner)
+        guard inner.has("bit0") || inner.has("bit1") else {
+            log.error(node.place, keyPath, found: "no bit", use: "bit0: true | false, or bit1")
+            return []
+        }
+        let (bit0, bit1) = (inner.flag("bit0")?.value, inner.flag("bit1")?.value)
+        return Set(
+            DeviceBits.all.filter { bits in
+                (bit0 == nil || bits.bit0 == bit0) && (bit1 == nil || bits.bit1 == bit1)
+            }
+        )
+    }
+}
+
+extension DeviceBits {
+    fileprivate static let keys = Keys<Self> {
+        Key("bit0").means("Whether the first bit is set.")
+        Key("bit1").means("Whether the second bit is set.")
+    }
 }

@@ -131,7 +131,7 @@ struct ProofDraft {
         }
         let use = "a field name that is not one of the gateway's own"
         let field = reader.value("field", use: use) { text -> [UInt8]? in
-            guard let name = FieldNameText.lowerCase(text).map({ Array($0.utf8) }) else {
+            guard let name = TextForm.fieldName(text).map({ Array($0.utf8) }) else {
                 return nil
             }
             let kind = FieldKind(name: name)
@@ -140,7 +140,7 @@ struct ProofDraft {
         }
         let cookie = reader.value("cookie", use: "the name of a cookie") { text -> [UInt8]? in
             let name = Array(text.utf8)
-            let isToken = FieldNameText.lowerCase(text) != nil || text.contains("_")
+            let isToken = TextForm.fieldName(text) != nil || text.contains("_")
             return isToken && (1...128).contains(name.count)
                 && name.allSatisfy { (0x21...0x7E).contains($0) && !"=;,\"\\".utf8.contains($0) }
                 ? name : nil
@@ -307,7 +307,7 @@ struct JWTDraft: Declared {
 
     private static func source(_ reader: MappingReader, _ key: String) -> Source? {
         let (node, keyPath) = (reader.node(key), reader.path(key))
-        let stated = Stated(node, keyPath, over: KeySetAddress(), reader.log)
+        let stated = Stated(node, at: keyPath, over: KeySetAddress(), reader.log)
         guard let stated else { return nil }
         let inner = stated.reader
         let file = inner.filePath("file", use: "a file's path")

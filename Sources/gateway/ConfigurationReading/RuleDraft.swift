@@ -97,7 +97,7 @@ struct RuleDraft: Declared {
         Key("sign", into: \.sign) { $0.sign($1) }
             .means("What the app signs. Without it, all four parts.")
         Key("headers", into: \.headers) {
-            $0.list($1, of: "field names") { FieldNameText.lowerCase($0) }
+            $0.list($1, of: "field names") { TextForm.fieldName($0) }
         }
         .means("Fields that are signed too, in this order.")
         Key("challenge", into: \.challenge) { $0.challenge($1) }
@@ -202,17 +202,6 @@ extension PathConstructs {
     ]
 }
 
-/// Names of fields in texts.
-enum FieldNameText {
-    /// The name in lower case; `nil` when it is no token (RFC 9110 §5.6.2) or has an underscore,
-    /// which many servers can't tell from a hyphen.
-    static func lowerCase(_ text: String) -> String? {
-        let bytes = Array(text.lowercased().utf8)
-        let isToken = bytes.allSatisfy { $0.isAlphanumeric || "!#$%&'*+-.^`|~".utf8.contains($0) }
-        return isToken && (1...256).contains(bytes.count) ? text.lowercased() : nil
-    }
-}
-
 extension GuardRule {
     /// The contents of `guard`.
     private struct Draft: Declared {
@@ -239,7 +228,7 @@ extension GuardRule {
 
     /// Reads a rule's `guard`; `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
-        let stated = Stated(reader.node(key), reader.path(key), over: Draft(), reader.log)
+        let stated = Stated(reader, key, over: Draft())
         guard let draft = stated?.value, let refused = draft.refused else { return nil }
         self.init(refused: refused.value)
         (window, minimum) = (draft.window, draft.minimum)
@@ -302,7 +291,7 @@ struct RiskDraft {
 
     /// `nil`, with a problem at the key's place, when it can't be read.
     init?(_ reader: MappingReader, _ key: String) {
-        let stated = Stated(reader.node(key), reader.path(key), over: Draft(), reader.log)
+        let stated = Stated(reader, key, over: Draft())
         guard let draft = stated?.value, let max = draft.max else { return nil }
         (self.max, self.draft, log) = (max, draft, reader.log)
     }

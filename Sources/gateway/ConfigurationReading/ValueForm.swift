@@ -5,23 +5,27 @@ import Rules
 struct ValueForm<Value>: Sendable {
     typealias Reading = @Sendable (MappingReader, String) -> Located<Value>?
 
+    typealias Changes = @Sendable (Value, Value, String) -> [SettingChange]
+
     /// `nil` where the key is absent or has a problem, which is reported.
     let located: Reading
     /// The value as a file writes it; `nil` where it does not fit on a line.
     let text: @Sendable (Value) -> String?
+    /// What differs in two values, by the key path of the key.
+    let changes: Changes
     /// Reads over a value that stands there. Only mappings do: keys that are absent keep theirs.
     private var over: (@Sendable (MappingReader, String, inout Value) -> Bool)?
-    /// The differences of a mapping's keys; `nil` for a value that differs as a whole.
-    var inner: (@Sendable (Value, Value, String) -> [SettingChange])?
 
-    init(_ located: @escaping Reading, text: @escaping @Sendable (Value) -> String? = { _ in nil })
-    {
-        self.located = located
-        self.text = text
+    init(
+        _ located: @escaping Reading,
+        text: @escaping @Sendable (Value) -> String? = { _ in nil },
+        changes: @escaping Changes
+    ) {
+        (self.located, self.text, self.changes) = (located, text, changes)
     }
 
     /// A key that is absent or has a problem leaves the value as it is: then it returns `false`.
-    func read(_ reader: MappingReader, _ key: String, _ value: inout Value) -> Bool {
+    func read(_ reader: MappingReader, _ key: String, into value: inout Value) -> Bool {
         if let over { return over(reader, key, &value) }
         guard let found = located(reader, key) else { return false }
         value = found.value
@@ -30,38 +34,68 @@ struct ValueForm<Value>: Sendable {
 
     /// The same form where absence stands for no value.
     var orNone: ValueForm<Value?> {
-        let (located, text) = (located, text)
-        return ValueForm<Value?>(
+        ValueForm<Value?>(
             { located($0, $1)?.map(Optional.some) },
-            text: { $0.map(text) ?? "none" }
+            text: { $0.map(text) ?? "none" },
+            changes: { old, new, keyPath in
+                if let old, let new { return changes(old, new, keyPath) }
+                guard old != nil || new != nil else { return [] }
+                let (old, new) = (old.map(text) ?? "none", new.map(text) ?? "none")
+                return [SettingChange(keyPath: keyPath, from: old, to: new)]
+            }
         )
     }
+}
+
+extension ValueForm where Value: Equatable & Sendable {
+    /// A value that differs as a whole.
+    init(_ located: @escaping Reading, text: @escaping @Sendable (Value) -> String? = { _ in nil })
+    {
+        self.init(
+            located,
+            text: text,
+            changes: { old, new, keyPath in
+                guard old != new else { return [] }
+                return [SettingChange(keyPath: keyPath, from: text(old), to: text(new))]
+            }
+        )
+    }
+
+    /// A value that is read elsewhere.
+    static var whole: ValueForm { ValueForm({ _, _ in nil }) }
 }
 
 extension ValueForm where Value: Declared {
     /// A mapping with the keys of the type. Those that are absent keep the value that they have.
     static var mapping: ValueForm {
-        var form = ValueForm({ _, _ in nil })
-        form.over = { $2.read($0.node($1), $0.path($1), $0.log) != nil }
-        form.inner = { Value.keys.changes(from: $0, to: $1, at: $2) }
+        var form = ValueForm.declared({ _, _ in nil })
+        form.over = { reader, key, value in
+            guard let stated = Stated(reader, key, over: value) else { return false }
+            value = stated.value
+            return true
+        }
         return form
     }
 
     /// A mapping over a value with all defaults, which may know its key path. `nil` where a
     /// mandatory key is absent or has a problem.
     static func mapping(over standard: @escaping @Sendable (String) -> Value) -> ValueForm {
-        ValueForm({ reader, key in
-            let keyPath = reader.path(key)
-            let stated = Stated(reader.node(key), keyPath, over: standard(keyPath), reader.log)
+        declared { reader, key in
+            let stated = Stated(reader, key, over: standard(reader.path(key)))
             guard let stated, stated.isComplete else { return nil }
-            return Located(value: stated.value, place: stated.place, keyPath: keyPath)
-        })
+            return reader.located(key, stated.value)
+        }
+    }
+
+    /// A value with keys that may have other forms beside a mapping.
+    static func declared(_ located: @escaping Reading) -> ValueForm {
+        ValueForm(located, changes: { Value.keys.changes(from: $0, to: $1, at: $2) })
     }
 }
 
 extension ValueForm {
     /// A list of mappings, without those of which a mandatory key is absent or has a problem.
-    static func list<Element: Declared>(
+    static func list<Element: Declared & Equatable & Sendable>(
         of what: String,
         over standard: @escaping @Sendable (String) -> Element
     ) -> ValueForm where Value == [Element] {
@@ -69,7 +103,8 @@ extension ValueForm {
             let nodes = reader.list(key, of: what)
             return nodes.map { nodes in
                 let elements = nodes.compactMap { node, keyPath -> Element? in
-                    let stated = Stated(node, keyPath, over: standard(keyPath), reader.log)
+                    let value = standard(keyPath)
+                    let stated = Stated(node, at: keyPath, over: value, reader.log)
                     return stated.flatMap { $0.isComplete ? $0.value : nil }
                 }
                 return reader.located(key, elements)
@@ -77,17 +112,53 @@ extension ValueForm {
         })
     }
 
+    /// Sections with names, which are read elsewhere: what differs in those of one name, and which
+    /// of them come and go.
+    ///
+    /// - place: the key path of an element, by that of all and by its name.
+    static func named<Element: Declared>(
+        _ name: @escaping @Sendable (Element) -> String,
+        at place: @escaping @Sendable (_ all: String, _ name: String) -> String = { "\($0).\($1)" }
+    ) -> ValueForm where Value == [Element] {
+        ValueForm(
+            { _, _ in nil },
+            changes: { old, new, keyPath in
+                let before = Dictionary(old.map { (name($0), $0) }) { first, _ in first }
+                let now = Set(new.map(name))
+                let kept = new.flatMap { element -> [SettingChange] in
+                    let path = place(keyPath, name(element))
+                    guard let was = before[name(element)] else {
+                        return [SettingChange(keyPath: path, word: "added")]
+                    }
+                    return Element.keys.changes(from: was, to: element, at: path)
+                }
+                let gone = old.map(name).filter { !now.contains($0) }
+                return kept
+                    + gone.map { SettingChange(keyPath: place(keyPath, $0), word: "removed") }
+            }
+        )
+    }
+
     /// A list of texts that the closure understands, each of them once.
+    ///
+    /// - text: an element as a file writes it.
     static func texts<Element: Hashable & Sendable>(
         _ what: String,
         words: [String] = [],
+        text: (@Sendable (Element) -> String)? = nil,
         _ read: @escaping @Sendable (String) -> Element?
     ) -> ValueForm where Value == [Element] {
-        ValueForm({ reader, key in
-            reader.list(key, of: what, words: words, read).map { list in
-                reader.located(key, list.map(\.value))
+        ValueForm(
+            { reader, key in
+                reader.list(key, of: what, words: words, read).map { list in
+                    reader.located(key, list.map(\.value))
+                }
+            },
+            text: { list in
+                guard let text else { return nil }
+                return list.isEmpty ? "none" : list.map(text).joined(separator: ", ")
             }
-        })
+        )
     }
 }
 
@@ -106,7 +177,7 @@ extension ValueForm where Value == Int {
         ValueForm(
             { reader, key in
                 reader.value(key, use: "\(what), 1/s…\(max)/s") { text in
-                    let number = text.hasSuffix("/s") ? MappingReader.digits(text.dropLast(2)) : nil
+                    let number = text.hasSuffix("/s") ? Int(digits: text.dropLast(2)) : nil
                     return number.flatMap { (1...max).contains($0) ? $0 : nil }
                 }
             },
@@ -119,7 +190,7 @@ extension ValueForm where Value == Int {
         ValueForm(
             { reader, key in
                 reader.value(key, use: "a whole percentage, 0%…100%") { text in
-                    let number = text.hasSuffix("%") ? MappingReader.digits(text.dropLast()) : nil
+                    let number = text.hasSuffix("%") ? Int(digits: text.dropLast()) : nil
                     return number.flatMap { (0...100).contains($0) ? $0 : nil }
                 }
             },
@@ -201,9 +272,21 @@ extension ValueForm where Value == Bool {
     }
 }
 
-extension ValueForm where Value: RawRepresentable<String> & CaseIterable & Sendable {
+extension ValueForm where Value: RawRepresentable<String> & CaseIterable & Equatable & Sendable {
     /// One of the words of an enumeration.
     static var word: ValueForm { ValueForm({ $0.word($1, Value.self) }, text: { $0.rawValue }) }
+}
+
+extension ValueForm {
+    /// A list of words of an enumeration, each of them once.
+    static func words<Word: RawRepresentable<String> & CaseIterable & Hashable & Sendable>()
+        -> ValueForm where Value == [Word]
+    {
+        let words = Word.allCases.map(\.rawValue)
+        return .texts(words.joined(separator: ", "), words: words, text: { $0.rawValue }) { text in
+            Word(rawValue: text)
+        }
+    }
 }
 
 extension ValueForm where Value == String {
