@@ -191,11 +191,3 @@ extension AppPolicy {
             && testRoots.map(\.der) == other.testRoots.map(\.der)
     }
 }
-
-extension PathConstructs {
-    /// The names of `allow_encoded`.
-    fileprivate var namesText: String {
-        let names = Self.settingNames.filter { contains($0.construct) }.map(\.name)
-        return names.isEmpty ? "none" : names.joined(separator: ", ")
-    }
-}

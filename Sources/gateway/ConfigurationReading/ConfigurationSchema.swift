@@ -36,7 +36,7 @@ package struct ConfigurationSchema {
 
     package init() {
         self.init { node, log in
-            ConfigurationDraft(node, folder: "", log: log)?.requireSections()
+            StatedConfiguration(node, folder: "", log: log)?.requireSections()
         }
     }
 
@@ -236,8 +236,11 @@ extension ConfigurationSchema {
             text += " Allowed: \(use)."
         }
         members.append(.init("description", .string(text)))
-        if let standard = notes.standard {
-            members.append(.init("default", json(standard, setting.text?.form)))
+        // A value as a file writes it: for none there is no such value.
+        if let standard = notes.standard, let text = setting.text, setting.elements.isEmpty,
+            standard != "none" || text.words.contains(standard)
+        {
+            members.append(.init("default", json(standard, text.form)))
         }
         return .object(members)
     }

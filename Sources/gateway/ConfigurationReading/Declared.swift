@@ -230,13 +230,23 @@ struct Stated<Section: Declared>: Placed {
     /// Reads a mapping over a value: what the mapping does not say stays as it is.
     ///
     /// - Returns: `nil` where the node is absent, or no mapping, which is a problem.
-    init?(_ node: SourceNode?, at keyPath: String, over value: Section, _ log: ProblemLog) {
-        guard let node,
-            let reader = MappingReader(node, keyPath, keys: Section.keys.names, log: log)
+    init?(
+        _ node: SourceNode?,
+        at keyPath: String,
+        over value: Section,
+        keys: Keys<Section> = Section.keys,
+        _ log: ProblemLog
+    ) {
+        guard let node, let reader = MappingReader(node, keyPath, keys: keys.names, log: log)
         else { return nil }
+        self.init(reader, over: value, keys: keys)
+    }
+
+    /// The same for a mapping that may have other keys, too.
+    init(_ reader: MappingReader, over value: Section, keys: Keys<Section> = Section.keys) {
         self.value = value
         self.reader = reader
-        given = Section.keys.read(reader, into: &self.value)
+        given = keys.read(reader, into: &self.value)
     }
 
     /// The same for the mapping at a key.
@@ -251,5 +261,8 @@ struct Stated<Section: Declared>: Placed {
     }
 
     /// Whether all mandatory keys are there and have no problem.
-    var isComplete: Bool { given.isSuperset(of: Section.keys.mandatory) }
+    var isComplete: Bool { gives(Section.keys.mandatory) }
+
+    /// Whether these keys are there and have no problem.
+    func gives(_ keys: [String]) -> Bool { given.isSuperset(of: keys) }
 }

@@ -16,6 +16,8 @@ package struct GatewaySettings: Sendable, Declared {
     /// In the order of the file; rules refer to them by index.
     package internal(set) var origins: [UpstreamSettings] = []
     package internal(set) var apps: [AppPolicy] = []
+    /// The same as the file states them.
+    var statedApps: [AppSettings] = []
     package internal(set) var keeping = StoreSettings()
     package var challenges = ChallengeSettings()
     package var sessions = SessionTable.Limits()
@@ -57,7 +59,8 @@ package struct GatewaySettings: Sendable, Declared {
             .needs(.upgrade)
         Key("origins", later: \.origins, .named { $0.name })
             .means("Groups of servers, by names that rules use.")
-        Key("apps").means("The apps whose keys are admitted. Mandatory where a rule verifies.")
+        Key("apps", later: \.statedApps, AppSettings.differences)
+            .means("The apps whose keys are admitted. Mandatory where a rule verifies.")
         Key("store", \.keeping, .mapping)
             .means("Where keys are kept. Mandatory where there are apps.")
         Key("challenges", \.challenges, .mapping).means("How challenges are issued.")
@@ -95,7 +98,7 @@ package struct GatewaySettings: Sendable, Declared {
             )
         Key("hooks", \.hooks, .mapping)
             .means("Commands that the gateway runs after certain events.")
-        Key("proofs")
+        Key("proofs", later: \.proofs, ProofSettings.form)
             .means("Tokens of other issuers that rules take or ask for, by names that rules use.")
         Key("default")
             .means("What happens to a request that no rule matches: a rule without id and match.")

@@ -247,6 +247,17 @@ package struct MappingReader: Placed {
             return value
         }
     }
+
+    /// One text, or a list of texts.
+    func texts<Value: Hashable>(
+        _ key: String,
+        use: String,
+        _ read: (String) -> Value?
+    ) -> [Located<Value>]? {
+        guard let node = node(key) else { return nil }
+        if case .list = node.content { return list(key, of: use, read) }
+        return value(key, use: use + ", or a list", read).map { [$0] }
+    }
 }
 
 extension Duration {

@@ -116,9 +116,10 @@ extension ValueForm {
     /// of them come and go.
     ///
     /// - place: the key path of an element, by that of all and by its name.
-    static func named<Element: Declared>(
+    static func named<Element>(
         _ name: @escaping @Sendable (Element) -> String,
-        at place: @escaping @Sendable (_ all: String, _ name: String) -> String = { "\($0).\($1)" }
+        at place: @escaping @Sendable (_ all: String, _ name: String) -> String = { "\($0).\($1)" },
+        changes: @escaping ValueForm<Element>.Changes
     ) -> ValueForm where Value == [Element] {
         ValueForm(
             { _, _ in nil },
@@ -130,7 +131,7 @@ extension ValueForm {
                     guard let was = before[name(element)] else {
                         return [SettingChange(keyPath: path, word: "added")]
                     }
-                    return Element.keys.changes(from: was, to: element, at: path)
+                    return changes(was, element, path)
                 }
                 let gone = old.map(name).filter { !now.contains($0) }
                 return kept
@@ -139,13 +140,23 @@ extension ValueForm {
         )
     }
 
+    /// Such sections of which each has keys of its own.
+    static func named<Element: Declared>(
+        _ name: @escaping @Sendable (Element) -> String,
+        at place: @escaping @Sendable (_ all: String, _ name: String) -> String = { "\($0).\($1)" }
+    ) -> ValueForm where Value == [Element] {
+        named(name, at: place) { Element.keys.changes(from: $0, to: $1, at: $2) }
+    }
+
     /// A list of texts that the closure understands, each of them once.
     ///
     /// - text: an element as a file writes it.
+    /// - none: an empty list, for a key that may be left out.
     static func texts<Element: Hashable & Sendable>(
         _ what: String,
         words: [String] = [],
         text: (@Sendable (Element) -> String)? = nil,
+        none: String? = "none",
         _ read: @escaping @Sendable (String) -> Element?
     ) -> ValueForm where Value == [Element] {
         ValueForm(
@@ -156,7 +167,7 @@ extension ValueForm {
             },
             text: { list in
                 guard let text else { return nil }
-                return list.isEmpty ? "none" : list.map(text).joined(separator: ", ")
+                return list.isEmpty ? none : list.map(text).joined(separator: ", ")
             }
         )
     }
@@ -253,6 +264,37 @@ extension ValueForm where Value == Int64 {
     }
 }
 
+extension ValueForm where Value == Int64 {
+    /// A time in whole seconds. What is left of it has no effect, which is a warning.
+    static func wholeSeconds(_ range: ClosedRange<Duration>) -> ValueForm {
+        ValueForm(
+            { $0.count($1, of: .seconds(1), in: range) },
+            text: { Duration.seconds($0).settingText }
+        )
+    }
+}
+
+extension ValueForm where Value == ByteCount {
+    static func size(_ range: ClosedRange<ByteCount>) -> ValueForm {
+        ValueForm({ $0.bytes($1, in: range) }, text: { $0.text })
+    }
+}
+
+extension ValueForm where Value == [String] {
+    /// A text, or a list of texts.
+    static func oneOrMore(
+        _ use: String,
+        _ read: @escaping @Sendable (String) -> String?
+    ) -> ValueForm {
+        ValueForm(
+            { reader, key in
+                reader.texts(key, use: use, read).map { reader.located(key, $0.map(\.value)) }
+            },
+            text: { $0.isEmpty ? nil : $0.joined(separator: ", ") }
+        )
+    }
+}
+
 extension ValueForm where Value == Duration {
     static func time(_ range: ClosedRange<Duration>) -> ValueForm {
         ValueForm({ $0.duration($1, in: range) }, text: { $0.settingText })
@@ -283,9 +325,8 @@ extension ValueForm {
         -> ValueForm where Value == [Word]
     {
         let words = Word.allCases.map(\.rawValue)
-        return .texts(words.joined(separator: ", "), words: words, text: { $0.rawValue }) { text in
-            Word(rawValue: text)
-        }
+        let use = words.joined(separator: ", ")
+        return .texts(use, words: words, text: { $0.rawValue }, none: nil) { Word(rawValue: $0) }
     }
 }
 
