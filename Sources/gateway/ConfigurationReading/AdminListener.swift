@@ -114,7 +114,7 @@ package struct AdminListener: Sendable, Declared {
         let log = files.log
         let own = tokenFile.map { log.located("\(keyPath).token_file", $0) }
         let reading = readTokenFile.map { log.located("\(keyPath).read_token_file", $0) }
-        if let fault = fault(own, reading, log) {
+        if let fault = fault(own, reading: reading, log) {
             log.error(fault.part, found: fault.found, use: fault.use)
             return self
         }
@@ -126,7 +126,7 @@ package struct AdminListener: Sendable, Declared {
     /// What does not belong together.
     private func fault(
         _ own: Located<String>?,
-        _ reading: Located<String>?,
+        reading: Located<String>?,
         _ log: ProblemLog
     ) -> (part: Located<String>, found: String, use: String)? {
         if let reading, own != nil {

@@ -170,7 +170,7 @@ extension RolloutOrders {
             guard let (rule, place) = places[id] else {
                 return Problem(
                     .warning,
-                    configuration.place(of: ""),
+                    at: configuration.place(of: ""),
                     "rules",
                     found: "no rule \(id), but \(what)",
                     use: "`portcullis rollout --config FILE \(id) file` to forget the order"
@@ -179,7 +179,7 @@ extension RolloutOrders {
             guard !rule.mode.verifies else { return nil }
             return Problem(
                 .warning,
-                place,
+                at: place,
                 "\(id).mode",
                 found: "\(rule.mode.rawValue), and \(what), which has no effect",
                 use: "observe or enforce, or `portcullis rollout --config FILE \(id) file`"

@@ -238,7 +238,7 @@ extension ConfigurationSchema {
         members.append(.init("description", .string(text)))
         // A value as a file writes it: for none there is no such value.
         if let standard = notes.standard, let text = setting.text, setting.elements.isEmpty,
-            standard != "none" || text.words.contains(standard)
+            setting.members.isEmpty, standard != "none" || text.words.contains(standard)
         {
             members.append(.init("default", json(standard, text.form)))
         }

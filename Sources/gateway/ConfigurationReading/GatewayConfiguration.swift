@@ -120,7 +120,7 @@ extension GatewayConfiguration {
                 + "`upgrade` can't reach the gateway"
         return Problem(
             .warning,
-            place(of: "admin"),
+            at: place(of: "admin"),
             "admin",
             found: found,
             use: "one more listener for them: - address: unix:/run/portcullis/admin.sock"

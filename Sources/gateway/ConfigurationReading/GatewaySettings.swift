@@ -258,7 +258,8 @@ package struct HookSettings: Hashable, Sendable, Declared {
         guard let nodes = reader.list(key, of: "texts: \(use)") else { return nil }
         var words: [String] = []
         for (place, entry) in nodes.enumerated() {
-            let word = reader.value(of: entry.node, entry.keyPath, use: use) { text in
+            let form = ReadingRecord.Text(use: use)
+            let word = reader.value(of: entry.node, entry.keyPath, as: form) { text in
                 let isFit =
                     text.utf8.count <= bytesMax && !text.utf8.contains(0) && place < wordsMax
                     && (place > 0 || text.hasPrefix("/"))

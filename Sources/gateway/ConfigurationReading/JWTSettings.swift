@@ -95,7 +95,7 @@ package struct JWTSettings: Sendable, Declared {
             if nodes.count > claimsMax {
                 reader.error(key, found: "\(nodes.count) claims", use: "\(claimsMax) at most")
             }
-            let claims = nodes.compactMap { claim($0, $1, reader.log) }
+            let claims = nodes.compactMap { claim($0, at: $1, reader.log) }
             return reader.located(key, claims)
         },
         text: { claims in
@@ -106,7 +106,7 @@ package struct JWTSettings: Sendable, Declared {
 
     private static func claim(
         _ node: SourceNode,
-        _ keyPath: String,
+        at keyPath: String,
         _ log: ProblemLog
     ) -> TokenTerms.Claim? {
         let keys = claimKeys.names

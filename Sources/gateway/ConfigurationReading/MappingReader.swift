@@ -91,20 +91,19 @@ package struct MappingReader: Placed {
         form: ReadingRecord.Form = .text,
         _ read: (String) -> Value?
     ) -> Located<Value>? {
-        guard let node = node(key) else { return nil }
-        return value(of: node, path(key), use: use, words: words, form: form, read)
+        let text = ReadingRecord.Text(use: use, words: words, form: form)
+        return node(key).flatMap { value(of: $0, path(key), as: text, read) }
     }
 
     /// A text that the closure understands, from a node that is not a key's value.
     func value<Value>(
         of node: SourceNode,
         _ keyPath: String,
-        use: String,
-        words: [String] = [],
-        form: ReadingRecord.Form = .text,
+        as form: ReadingRecord.Text,
         _ read: (String) -> Value?
     ) -> Located<Value>? {
-        log.record?.text(keyPath, use: use, words: words, form)
+        let use = form.use
+        log.record?.text(keyPath, form)
         log.note(node.place, of: keyPath)
         guard case .text(let text) = node.content else {
             log.error(node.place, keyPath, found: node.found, use: use)
@@ -122,8 +121,8 @@ package struct MappingReader: Placed {
                 log.error(node.place, keyPath, found: found, use: text + unit)
                 return nil
             }
-            let use = Suggestion.use(use, for: text, among: words)
-            log.error(node.place, keyPath, found: node.found, use: use)
+            let meant = Suggestion.use(use, for: text, among: form.words)
+            log.error(node.place, keyPath, found: node.found, use: meant)
             return nil
         }
         return Located(value: value, place: node.place, keyPath: keyPath)
@@ -238,7 +237,8 @@ package struct MappingReader: Placed {
         guard let nodes = list(key, of: what) else { return nil }
         var seen: Set<Value> = []
         return nodes.compactMap { node, keyPath in
-            let value = value(of: node, keyPath, use: what, words: words, read)
+            let text = ReadingRecord.Text(use: what, words: words)
+            let value = value(of: node, keyPath, as: text, read)
             guard let value else { return nil }
             guard seen.insert(value.value).inserted else {
                 log.error(node.place, keyPath, found: "\(node.found) again", use: "it once")

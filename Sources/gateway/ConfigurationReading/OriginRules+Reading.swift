@@ -14,7 +14,7 @@ extension ServerSettings {
         var seen: Set<ServerAddress> = []
         var servers: [ServerSettings] = []
         for (node, keyPath) in nodes {
-            guard let server = server(node, keyPath, reader) else { continue }
+            guard let server = server(node, at: keyPath, reader) else { continue }
             guard seen.insert(server.address).inserted else {
                 var found = SourceNode.quoted(server.address.text)
                 if case .text = node.content { found = node.found }
@@ -35,11 +35,11 @@ extension ServerSettings {
 
     private static func server(
         _ node: SourceNode,
-        _ keyPath: String,
+        at keyPath: String,
         _ reader: MappingReader
     ) -> ServerSettings? {
         guard case .mapping = node.content else {
-            return reader.value(of: node, keyPath, use: addressUse, address)
+            return reader.value(of: node, keyPath, as: ReadingRecord.Text(use: addressUse), address)
                 .map { ServerSettings(address: $0.value) }
         }
         let stated = Stated(node, at: keyPath, over: ServerSettings(), reader.log)

@@ -50,7 +50,7 @@ package struct OriginTLSSettings: Hashable, Sendable, Declared {
 
     static let form = ValueForm<Self>.declared { reader, key in
         guard let node = reader.node(key) else { return nil }
-        reader.log.record?.text(reader.path(key), use: word, words: [word])
+        reader.log.record?.text(reader.path(key), ReadingRecord.Text(use: word, words: [word]))
         if case .text(word) = node.content { return reader.located(key, Self()) }
         guard case .mapping = node.content else {
             reader.error(

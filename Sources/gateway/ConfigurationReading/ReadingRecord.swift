@@ -19,8 +19,8 @@ final class ReadingRecord {
         /// The allowed values, in the words of problems.
         let use: String
         /// Words that are allowed there; others may be allowed too.
-        let words: [String]
-        let form: Form
+        var words: [String] = []
+        var form = Form.text
 
         /// Whether only these words are allowed.
         var isClosed: Bool {
@@ -39,9 +39,7 @@ final class ReadingRecord {
 
     func mapping(_ keyPath: String, _ keys: [String]) { mappings[keyPath] = keys }
 
-    func text(_ keyPath: String, use: String, words: [String] = [], _ form: Form = .text) {
-        texts[keyPath] = Text(use: use, words: words, form: form)
-    }
+    func text(_ keyPath: String, _ text: Text) { texts[keyPath] = text }
 
     func note(_ keyPath: String, _ notes: KeyNotes) { self.notes[keyPath] = notes }
 

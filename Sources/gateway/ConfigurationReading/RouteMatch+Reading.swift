@@ -66,7 +66,7 @@ extension MappingReader {
     private func pattern(_ key: String) -> PathPattern? {
         guard let node = node(key) else { return nil }
         let example = "/v1/orders, /v1/users/* or /v1/files/**"
-        log.record?.text(path(key), use: example)
+        log.record?.text(path(key), ReadingRecord.Text(use: example))
         guard case .text(let text) = node.content else {
             log.error(node.place, path(key), found: node.found, use: example)
             return nil

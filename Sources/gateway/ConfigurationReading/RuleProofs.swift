@@ -128,10 +128,9 @@ struct RuleProofs {
 
     /// The keys that say how a request is signed, and those about its key: the guard counts keys,
     /// and `on_error` is about their store. They mean nothing where only tokens are taken.
-    private static let signingKeys = [
-        "apps", "sign", "headers", "challenge", "counter", "body", "unsupported", "risk", "device",
-        "integrity", "fields", "next_challenge", "guard", "on_error",
-    ]
+    private static let signingKeys = RuleSettings.verifyingKeys.filter {
+        !["rollout", "accept", "also", "preflight"].contains($0)
+    }
 
     private func checkIdle(_ reader: MappingReader) {
         for key in Self.signingKeys where reader.has(key) {

@@ -48,7 +48,8 @@ struct StatedConfiguration {
 
     private static func rules(_ reader: MappingReader, folder: String) -> RuleSource {
         guard let node = reader.node("rules") else { return .none }
-        reader.log.record?.text("rules", use: "a folder of rule files, or a list of rules")
+        let use = "a folder of rule files, or a list of rules"
+        reader.log.record?.text("rules", ReadingRecord.Text(use: use))
         switch node.content {
         case .text(let text) where !text.isEmpty:
             let path = FilePath.joined(folder, text)
@@ -56,7 +57,6 @@ struct StatedConfiguration {
         case .list(let nodes):
             return .list(RuleSettings.all(nodes, at: "rules", reader.log))
         case .text, .nothing, .mapping:
-            let use = "a folder of rule files, or a list of rules"
             reader.log.error(node.place, "rules", found: node.found, use: use)
             return .none
         }
