@@ -24,14 +24,19 @@ extension ValueForm where Value == RuleSettings.Sign {
                 guard let list, reader.log.problems.count == before else { return nil }
                 return reader.located(key, .parts(SignedParts(list.map(\.value))))
             },
-            text: { sign in
-                switch sign {
-                case .parts(let parts): parts.names.joined(separator: ", ")
-                case .content: "content"
-                case .challenge: "challenge"
-                }
-            }
+            text: { $0.text }
         )
+    }
+}
+
+extension RuleSettings.Sign {
+    /// As a file writes it.
+    fileprivate var text: String {
+        switch self {
+        case .parts(let parts): parts.names.joined(separator: ", ")
+        case .content: "content"
+        case .challenge: "challenge"
+        }
     }
 }
 
