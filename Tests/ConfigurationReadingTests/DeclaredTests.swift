@@ -36,7 +36,7 @@ private struct Kettle: Declared, Equatable {
         let log = ProblemLog()
         let bytes = Array(yaml.utf8)
         let node = SourceNode.read(bytes, file: "k.yaml", use: "a kettle", log: log)
-        let stated = Stated(node, "kettle", over: kettle, log)
+        let stated = Stated(node, at: "kettle", over: kettle, log)
         return (stated, log.sorted.map(\.text))
     }
 
@@ -73,7 +73,9 @@ private struct Kettle: Declared, Equatable {
     }
 
     @Test func `the schema and the pages follow from the declarations`() throws {
-        let schema = ConfigurationSchema { node, log in _ = Stated(node, "", over: Kettle(), log) }
+        let schema = ConfigurationSchema { node, log in
+            _ = Stated(node, at: "", over: Kettle(), log)
+        }
         expectEqual(schema.root.mandatory, ["name"])
         expectEqual(
             schema.rows.map { [$0.key, $0.standard ?? "", $0.allowed, $0.meaning] },

@@ -209,6 +209,44 @@ import Testing
         )
     }
 
+    @Test func `keys of origins, apps and proofs that differ are named with their values`() throws {
+        let origins = try difference(
+            ("servers: [\"s:80\"]", "servers: [\"t:80\"], retries: { max: 1 }"),
+            ("media: {", "films: { servers: [\"f:80\"] }, media: {"),
+            ("56.b, environments: [production]", "56.b, environments: [development]")
+        )
+        expectEqual(
+            origins.settings.map(\.text),
+            [
+                "origins.shop.servers: s:80 → t:80", "origins.shop.retries.max: 0 → 1",
+                "origins.films: added",
+                "apps[TEAM123456.b].environments: production → development",
+            ]
+        )
+        func proof(_ rest: String) throws -> GatewayConfiguration {
+            try configuration(
+                Self.base + """
+                    proofs:
+                      shop:
+                        { kind: jwt, field: x-shop, keys: { url: "https://a.example/k" },
+                          audience: shop, algorithms: [ES256], \(rest) }
+
+                    """
+            )
+        }
+        let changes = try proof("issuer: joe")
+            .changes(to: proof("issuer: jane, leeway: 1m, on_error: forward"))
+        expectEqual(
+            changes.map(\.text),
+            [
+                "proofs.shop.on_error: refuse → forward", "proofs.shop.issuer: joe → jane",
+                "proofs.shop.leeway: 30s → 1m",
+            ]
+        )
+        let gone = try proof("issuer: joe").changes(to: configuration(Self.base))
+        expectEqual(gone.map(\.text), ["proofs.shop: removed"])
+    }
+
     @Test func `a listener's certificates are no difference that needs a restart`() throws {
         func listeners(_ tls: String) throws -> GatewayConfiguration {
             let text = Self.base.replacing("127.0.0.1:0\"", with: "127.0.0.1:0\", \(tls)")

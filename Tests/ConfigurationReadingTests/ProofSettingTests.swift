@@ -104,14 +104,15 @@ struct ProofSettingTests {
         let before = try #require(loaded("production").configuration)
         #expect(ConfigurationDifference(from: before, to: configuration).endpoints.isEmpty)
         let keyID = String(repeating: "A", count: 43) + "="
+        var sketch = RequestSketch(
+            method: "GET",
+            url: "https://a/r",
+            headers: [(name: "App-Attest-Key-Id", value: keyID)]
+        )
+        sketch.client = IPAddress("192.0.2.7")
         let explained = Explanation(
-            RequestSketch(
-                method: "GET",
-                url: "https://a/r",
-                headers: [(name: "App-Attest-Key-Id", value: keyID)]
-            ),
+            sketch,
             configuration,
-            client: IPAddress("192.0.2.7"),
             now: UnixTime(seconds: 0),
             lookUp: { _ in KeyFinding.notStored }
         ).text

@@ -39,17 +39,13 @@ import Testing
     private func explain(_ method: String, _ url: String, _ headers: [String] = []) throws
         -> Explanation
     {
-        let sketch = RequestSketch(
+        var sketch = RequestSketch(
             method: method,
             url: url,
             headers: headers.compactMap(RequestSketch.header)
         )
-        return Explanation(
-            sketch,
-            try configuration(),
-            client: IPAddress("192.0.2.7"),
-            now: Self.now
-        )
+        sketch.client = IPAddress("192.0.2.7")
+        return Explanation(sketch, try configuration(), now: Self.now)
     }
 
     @Test func `explain says why each earlier rule did not match`() throws {
@@ -197,8 +193,10 @@ import Testing
         let configuration = try configuration()
         // The rollout includes 47 % of the addresses.
         let texts = try (1...20).map { number in
+            var sketch = sketch
             let client = try #require(IPAddress("192.0.2.\(number)"))
-            return Explanation(sketch, configuration, client: client, now: Self.now).text
+            sketch.client = client
+            return Explanation(sketch, configuration, now: Self.now).text
         }
         let refused = texts.count { $0.contains("refused with 400: connection-nomination") }
         let observed = texts.count { $0.contains("counts it as connection-nomination") }

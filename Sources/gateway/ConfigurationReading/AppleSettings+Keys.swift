@@ -24,7 +24,7 @@ private struct AppleKeyFile: Declared {
 
     static func all(_ reader: MappingReader) -> [Stated<AppleKeyFile>] {
         let nodes = reader.list("keys", of: "{ team: …, key_id: …, file: AuthKey_….p8 }") ?? []
-        return nodes.compactMap { Stated($0, $1, over: AppleKeyFile(), reader.log) }
+        return nodes.compactMap { Stated($0, at: $1, over: AppleKeyFile(), reader.log) }
     }
 }
 
@@ -34,7 +34,7 @@ extension AppleSettings: Declared {
         Key("authorization", \.authorization, .word)
             .means("Whether a token stands alone in calls about receipts, or behind Bearer.")
             .because("as in Apple's example")
-        Key("hosts", partOf: \.hosts).means("Addresses to be asked instead of Apple's.")
+        Key("hosts", later: \.hosts, .whole).means("Addresses to be asked instead of Apple's.")
         OutboundKeys.reaching(by: \.proxy)
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("For a call, waiting for its turn included.")

@@ -206,7 +206,7 @@ struct Coverage {
             ways.append(
                 Problem(
                     .warning,
-                    configuration.rulePlaces[rule.index],
+                    at: configuration.rulePlaces[rule.index],
                     "\(rule.id).\(key)",
                     found: found,
                     use: use

@@ -8,7 +8,7 @@ import Verification
 ///
 /// Rules are the same when they have the same id. It compares the effective modes, rollouts,
 /// demands, apps and origins. So a change of an app or of an origin's servers is shown at each rule
-/// that it concerns. The keys of other settings that differ come after the rules.
+/// that it concerns. The keys that differ, with their values, come after the rules.
 package struct ConfigurationDifference: Sendable {
     /// A rule that was added, removed or changed, with a line for each change.
     package struct Endpoint: Equatable, Sendable {
@@ -18,7 +18,7 @@ package struct ConfigurationDifference: Sendable {
 
     /// In the order of the new rules; removed ones come last.
     package let endpoints: [Endpoint]
-    /// In the order of the keys; without those whose changes are shown at rules.
+    /// In the order of the keys; without those of rules.
     package let settings: [SettingChange]
 
     /// - orders: the orders of operators, beside the new configuration.
@@ -34,7 +34,8 @@ package struct ConfigurationDifference: Sendable {
         var endpoints = new.fileRules.rules.compactMap { rule -> Endpoint? in
             let lines: [String]
             if let was = before[rule.id] {
-                lines = Self.changes(was, old, rule, new) + Self.moves(rule, old, new)
+                let (was, now) = (Side(rule: was, of: old), Side(rule: rule, of: new))
+                lines = Self.changes(from: was, to: now) + Self.moves(rule, from: old, to: new)
             } else {
                 lines =
                     ["added: \(rule.match.text), \(rule.modeText)"]
@@ -65,12 +66,14 @@ package struct ConfigurationDifference: Sendable {
         return rules + "settings\n" + settings.map { "  \($0.text)\n" }.joined()
     }
 
-    private static func changes(
-        _ was: Rule,
-        _ old: GatewayConfiguration,
-        _ rule: Rule,
-        _ new: GatewayConfiguration
-    ) -> [String] {
+    /// A rule in its configuration.
+    private struct Side {
+        let rule: Rule
+        let of: GatewayConfiguration
+    }
+
+    private static func changes(from before: Side, to now: Side) -> [String] {
+        let (was, old, rule, new) = (before.rule, before.of, now.rule, now.of)
         let rows = [
             ("requests", was.match.text, rule.match.text),
             ("mode", was.mode.rawValue, rule.mode.rawValue),
@@ -85,15 +88,15 @@ package struct ConfigurationDifference: Sendable {
         let (asked, asks) = (was.demandLines, rule.demandLines)
         lines += asked.filter { !asks.contains($0) }.map { "no longer: \($0)" }
         lines += asks.filter { !asked.contains($0) }.map { "now: \($0)" }
-        return lines + enrolments(was, old, rule, new)
+        return lines + enrolments(from: before, to: now)
     }
 
     /// A rule's own requests that another rule answers, since the order of the rules or another
     /// rule's match has changed.
     private static func moves(
         _ rule: Rule,
-        _ old: GatewayConfiguration,
-        _ new: GatewayConfiguration
+        from old: GatewayConfiguration,
+        to new: GatewayConfiguration
     ) -> [String] {
         guard rule !== new.fileRules.fallback else { return [] }
         let found = zip(old.fileRules.found(by: rule.match), new.fileRules.found(by: rule.match))
@@ -133,19 +136,14 @@ package struct ConfigurationDifference: Sendable {
     }
 
     /// Apps whose keys are admitted in both, and have to show something else when they enrol.
-    private static func enrolments(
-        _ was: Rule,
-        _ old: GatewayConfiguration,
-        _ rule: Rule,
-        _ new: GatewayConfiguration
-    ) -> [String] {
-        guard was.readsKeys, rule.readsKeys else { return [] }
-        let before = Dictionary(
-            old.apps.filter(was.apps.admits).map { ($0.id, $0) },
+    private static func enrolments(from before: Side, to now: Side) -> [String] {
+        guard before.rule.readsKeys, now.rule.readsKeys else { return [] }
+        let apps = Dictionary(
+            before.of.apps.filter(before.rule.apps.admits).map { ($0.id, $0) },
             uniquingKeysWith: { first, _ in first }
         )
-        let changed = new.apps.filter(rule.apps.admits).filter { app in
-            before[app.id].map { !$0.enrolsLike(app) } ?? false
+        let changed = now.of.apps.filter(now.rule.apps.admits).filter { app in
+            apps[app.id].map { !$0.enrolsLike(app) } ?? false
         }
         return changed.map { "other demands when keys of \($0.id) enrol" }
     }
@@ -189,13 +187,5 @@ extension AppPolicy {
             && clientDataHash == other.clientDataHash && platform == other.platform
             && receipt == other.receipt
             && testRoots.map(\.der) == other.testRoots.map(\.der)
-    }
-}
-
-extension PathConstructs {
-    /// The names of `allow_encoded`.
-    fileprivate var namesText: String {
-        let names = Self.settingNames.filter { contains($0.construct) }.map(\.name)
-        return names.isEmpty ? "none" : names.joined(separator: ", ")
     }
 }

@@ -50,7 +50,7 @@ package enum ConfigurationLoader {
         files: some ConfigurationFiles = DiskFiles()
     ) -> LoadedStore {
         let log = ProblemLog()
-        let store = draft(path, files: files, log: log)?.validatedStore(files: files)
+        let store = stated(path, files: files, log: log)?.validatedStore(files: files)
         return LoadedStore(settings: log.hasErrors ? nil : store, problems: log.sorted)
     }
 
@@ -62,19 +62,19 @@ package enum ConfigurationLoader {
         files: some ConfigurationFiles = DiskFiles()
     ) -> [AdminListener] {
         let log = ProblemLog()
-        guard let draft = draft(path, files: files, log: log) else { return [] }
-        let named = NamedFiles(folder: draft.folder, disk: files, log: log)
-        return draft.admin.compactMap { $0.listener(named) }
+        guard let stated = stated(path, files: files, log: log) else { return [] }
+        let named = NamedFiles(folder: stated.folder, disk: files, log: log)
+        return stated.settings.admin.map { $0.readingToken(named) }
     }
 
-    private static func draft(
+    private static func stated(
         _ path: String,
         files: some ConfigurationFiles,
         log: ProblemLog
-    ) -> ConfigurationDraft? {
+    ) -> StatedConfiguration? {
         let use = "listen: …, origins: … and default: …"
         guard let root = node(path, use: use, files: files, log: log) else { return nil }
-        return ConfigurationDraft(root, folder: FilePath.folder(of: path), log: log)
+        return StatedConfiguration(root, folder: FilePath.folder(of: path), log: log)
     }
 
     private static func read(
@@ -82,16 +82,16 @@ package enum ConfigurationLoader {
         files: some ConfigurationFiles,
         log: ProblemLog
     ) -> GatewayConfiguration? {
-        guard let draft = draft(path, files: files, log: log) else { return nil }
-        var rules: [RuleDraft] = []
-        switch draft.rules {
+        guard let stated = stated(path, files: files, log: log) else { return nil }
+        var rules: [StatedRule] = []
+        switch stated.rules {
         case .none: break
         case .list(let list): rules = list
         case .folder(let folder): rules = read(folder: folder, files: files, log: log)
         }
-        var configuration = draft.validated(rules: rules, files: files, log: log)
+        var configuration = stated.validated(rules: rules, files: files, log: log)
         var text: [UInt8] = []
-        for rule in rules + [draft.fallback].compactMap(\.self) { rule.reader.append(to: &text) }
+        for rule in rules + [stated.fallback].compactMap(\.self) { rule.reader.append(to: &text) }
         configuration?.rulesDigest = SHA256.digest(of: text).array
         return configuration
     }
@@ -119,7 +119,7 @@ package enum ConfigurationLoader {
         folder: Located<String>,
         files: some ConfigurationFiles,
         log: ProblemLog
-    ) -> [RuleDraft] {
+    ) -> [StatedRule] {
         let names: [String]
         do throws(FileFault) {
             names = try files.names(in: folder.value)
@@ -144,7 +144,7 @@ package enum ConfigurationLoader {
                 use: "rules, or no rules key if the default is all you want"
             )
         }
-        return ordered.flatMap { name -> [RuleDraft] in
+        return ordered.flatMap { name -> [StatedRule] in
             let path = FilePath.joined(folder.value, name)
             let use = "rules (- id: …), or no such file"
             guard let root = node(path, use: use, files: files, log: log) else { return [] }
@@ -152,10 +152,7 @@ package enum ConfigurationLoader {
                 log.error(root.place, "", found: root.found, use: "a list of rules: - id: …")
                 return []
             }
-            return list.enumerated().compactMap { index, node in
-                let keyPath = RuleDraft.keyPath(of: node, at: "[\(index)]", log)
-                return RuleDraft(node, keyPath, isDefault: false, log: log)
-            }
+            return RuleSettings.all(list, at: "", log)
         }
     }
 }
@@ -173,7 +170,7 @@ extension RolloutOrders {
             guard let (rule, place) = places[id] else {
                 return Problem(
                     .warning,
-                    configuration.place(of: ""),
+                    at: configuration.place(of: ""),
                     "rules",
                     found: "no rule \(id), but \(what)",
                     use: "`portcullis rollout --config FILE \(id) file` to forget the order"
@@ -182,7 +179,7 @@ extension RolloutOrders {
             guard !rule.mode.verifies else { return nil }
             return Problem(
                 .warning,
-                place,
+                at: place,
                 "\(id).mode",
                 found: "\(rule.mode.rawValue), and \(what), which has no effect",
                 use: "observe or enforce, or `portcullis rollout --config FILE \(id) file`"

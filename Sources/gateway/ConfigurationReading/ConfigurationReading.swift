@@ -8,7 +8,8 @@
 //                         means, what a change needs
 //   ValueForm             how a value is written
 //   GatewaySettings       the keys of the main file, with their defaults
-//   …Draft                what needs other files or other parts before it is complete
+//   RuleSettings          the keys of a rule; its demands are read into those that judge requests
+//   StatedConfiguration   a file as it was read, before its parts are compared and its files read
 //   GatewayConfiguration  what was meant: complete and consistent; it cannot be wrong
 //   ConfigurationLoader   reads the files, the only part that does
 //

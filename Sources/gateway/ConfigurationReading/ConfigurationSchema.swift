@@ -36,7 +36,7 @@ package struct ConfigurationSchema {
 
     package init() {
         self.init { node, log in
-            ConfigurationDraft(node, folder: "", log: log)?.requireSections()
+            StatedConfiguration(node, folder: "", log: log)?.requireSections()
         }
     }
 
@@ -236,8 +236,11 @@ extension ConfigurationSchema {
             text += " Allowed: \(use)."
         }
         members.append(.init("description", .string(text)))
-        if let standard = notes.standard {
-            members.append(.init("default", json(standard, setting.text?.form)))
+        // A value as a file writes it: for none there is no such value.
+        if let standard = notes.standard, let text = setting.text, setting.elements.isEmpty,
+            setting.members.isEmpty, standard != "none" || text.words.contains(standard)
+        {
+            members.append(.init("default", json(standard, text.form)))
         }
         return .object(members)
     }
@@ -332,54 +335,4 @@ extension ConfigurationSchema {
         }
         return .object([.init("anyOf", .array(forms)), use])
     }
-}
-
-/// The look-ups of readers in a file: the keys of its mappings, and the allowed texts.
-///
-/// ``ConfigurationSchema`` is made from it. Local to one reading.
-final class ReadingRecord {
-    /// The form of a text, where a schema can say more than that it is one.
-    enum Form: Hashable {
-        case text
-        /// `true` or `false`.
-        case flag
-        case number(ClosedRange<Int>)
-        /// A number of bytes with its unit.
-        case size
-        /// A number with a unit of time.
-        case duration
-    }
-
-    /// The texts that are allowed at one place.
-    struct Text: Hashable {
-        /// The allowed values, in the words of problems.
-        let use: String
-        /// Words that are allowed there; others may be allowed too.
-        let words: [String]
-        let form: Form
-
-        /// Whether only these words are allowed.
-        var isClosed: Bool {
-            [" | ", ", "].contains { use == words.joined(separator: $0) }
-        }
-    }
-
-    /// The keys of each mapping, by key path.
-    private(set) var mappings: [String: [String]] = [:]
-    /// The allowed texts, by key path.
-    private(set) var texts: [String: Text] = [:]
-    /// The key paths of mandatory keys.
-    private(set) var demands: Set<String> = []
-    /// The meanings of declared keys, by key path.
-    private(set) var notes: [String: KeyNotes] = [:]
-
-    func mapping(_ keyPath: String, _ keys: [String]) { mappings[keyPath] = keys }
-
-    func text(_ keyPath: String, use: String, words: [String] = [], _ form: Form = .text) {
-        texts[keyPath] = Text(use: use, words: words, form: form)
-    }
-
-    func note(_ keyPath: String, _ notes: KeyNotes) { self.notes[keyPath] = notes }
-
-    func demand(_ keyPath: String) { demands.insert(keyPath) }
 }

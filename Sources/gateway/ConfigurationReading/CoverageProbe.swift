@@ -115,7 +115,7 @@ struct CoverageProbe {
         }
         return Problem(
             .warning,
-            configuration.rulePlaces[other.index],
+            at: configuration.rulePlaces[other.index],
             "\(other.id).\(leniency.key)",
             found: found,
             use: leniency.use(beside: rule)
@@ -131,18 +131,20 @@ struct CoverageProbe {
         let theirMethods = theirs.methods ?? [Self.otherMethod]
         // This rule does not have to protect a path that belongs to another rule.
         for path in Self.examples(mine.path, theirs.path)
-        where methods.contains(where: { decides(rule, $0, host, path) }) {
+        where methods.contains(where: { decides(rule, $0, at: host, path: path) }) {
             if !mine.host.covers(theirs.host) {
                 found.hasOtherHost =
                     found.hasOtherHost
-                    || (theirMethods + methods).contains { decides(other, $0, theirHost, path) }
+                    || (theirMethods + methods).contains {
+                        decides(other, $0, at: theirHost, path: path)
+                    }
             }
             guard let named = mine.methods, let shared = Self.shared(mine.host, theirs.host) else {
                 continue
             }
             for method in theirMethods
             where !named.contains(method) && !found.methods.contains(method) {
-                if decides(other, method, shared, path) { found.methods.append(method) }
+                if decides(other, method, at: shared, path: path) { found.methods.append(method) }
             }
         }
         if theirs.path == .all, mine.path != .all,
@@ -150,7 +152,7 @@ struct CoverageProbe {
         {
             let deeper = [String](repeating: Self.otherSegment, count: mine.path.segments.count + 1)
             found.hasOtherPath = ["/" + deeper.joined(separator: "/"), "/"].contains { path in
-                methods.contains { decides(other, $0, shared, path) }
+                methods.contains { decides(other, $0, at: shared, path: path) }
             }
         }
         return found
@@ -184,9 +186,7 @@ struct CoverageProbe {
         let (host, origins) = (Self.host(rule.match.host), sharing(rule))
         var found: [(other: Rule, leniency: Leniency, spellings: [Spelling])] = []
         for spelling in Self.spellings(of: rule.match.path) {
-            let sketch = RequestSketch(method: method, url: "http://\(host)\(spelling.path)")
-            guard
-                case .rule(let other) = RequestTrial(sketch, configuration, services).outcome,
+            guard case .rule(let other) = trial(method, "http://\(host)\(spelling.path)").outcome,
                 let origin = other.origin, origins[origin.rawValue] != nil, other !== rule,
                 let leniency = Leniency(of: other, beside: rule)
             else { continue }
@@ -208,7 +208,7 @@ struct CoverageProbe {
             entry.ways.append(
                 Problem(
                     .warning,
-                    configuration.rulePlaces[other.index],
+                    at: configuration.rulePlaces[other.index],
                     "\(other.id).\(leniency.key)",
                     found: "\(leniency.found) for \(paths), which some servers take for "
                         + rule.match.path.text,
@@ -227,15 +227,14 @@ struct CoverageProbe {
         let method = rule.match.methods?.first ?? Self.otherMethod
         let host = Self.host(rule.match.host)
         let paths = Self.spellings(of: rule.match.path).map(\.path).filter { path in
-            let sketch = RequestSketch(method: method, url: "http://\(host)\(path)")
-            let trial = RequestTrial(sketch, configuration, services)
-            guard case .disputed(let dispute) = trial.outcome else { return false }
+            guard case .disputed(let dispute) = trial(method, "http://\(host)\(path)").outcome
+            else { return false }
             return dispute.deciding(\.refusesAll) === rule
         }
         guard !paths.isEmpty else { return nil }
         return Problem(
             .warning,
-            configuration.rulePlaces[rule.index],
+            at: configuration.rulePlaces[rule.index],
             "\(rule.id).match",
             found: "\(paths.joined(separator: ", ")), which it forwards now"
                 + (isShared ? " for clients outside the rollout" : "")
@@ -271,12 +270,16 @@ struct CoverageProbe {
         }
     }
 
-    private func decides(_ rule: Rule, _ method: String, _ host: String, _ path: String) -> Bool {
-        let sketch = RequestSketch(method: method, url: "http://\(host)\(path)")
-        guard case .rule(let found) = RequestTrial(sketch, configuration, services).outcome else {
+    private func decides(_ rule: Rule, _ method: String, at host: String, path: String) -> Bool {
+        guard case .rule(let found) = trial(method, "http://\(host)\(path)").outcome else {
             return false
         }
         return found === rule
+    }
+
+    private func trial(_ method: String, _ url: String) -> RequestTrial {
+        let sketch = RequestSketch(method: method, url: url)
+        return RequestTrial(sketch, configuration, services: services)
     }
 }
 

@@ -7,78 +7,10 @@ protocol Declared: SendableMetatype {
     static var keys: Keys<Self> { get }
 }
 
-/// The least that makes a running gateway take a change of a key.
-package enum ChangeNeed: Int, Comparable, Sendable {
-    /// A reload takes it.
-    case reload
-    /// A reload refuses it. A new process can take over from the one that runs.
-    case upgrade
-    /// Only a restart takes it.
-    case restart
-
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
-}
-
-/// A key whose value differs between two configurations.
-package struct SettingChange: Hashable, Sendable {
-    /// The key from the file's root: `limits.http2.streams`.
-    package let keyPath: String
-    /// The values as a file writes them; `nil` where they don't fit on a line.
-    package let from: String?
-    package let to: String?
-    package let needs: ChangeNeed
-
-    init(
-        keyPath: String,
-        from: String? = nil,
-        to: String? = nil,
-        needs: ChangeNeed = .reload
-    ) {
-        (self.keyPath, self.from, self.to, self.needs) = (keyPath, from, to, needs)
-    }
-
-    /// `timeouts.head: 10s → 15s, which needs an upgrade`
-    package var text: String {
-        let need: String =
-            switch needs {
-            case .reload: ""
-            case .upgrade: ", which needs an upgrade or a restart"
-            case .restart: ", which needs a restart"
-            }
-        let values = from.flatMap { from in to.map { "\(from) → \($0)" } }
-        return "\(keyPath): \(values ?? "changed")\(need)"
-    }
-}
-
-/// What a key means, in words: for the schema and the pages.
-struct KeyNotes: Hashable, Sendable {
-    /// One sentence or two.
-    var meaning = ""
-    /// The reason of the default; empty where the meaning says enough.
-    var reason = ""
-    var needs = ChangeNeed.reload
-    /// The version that had the key first.
-    var since = "1.0"
-    /// The default as a file writes it; `nil` where absence has no written form.
-    var standard: String?
-
-    /// The meaning, then the reason of the default, then what a change needs.
-    var text: String {
-        var parts = [meaning]
-        if !reason.isEmpty { parts.append("Its default: \(reason).") }
-        switch needs {
-        case .reload: break
-        case .upgrade: parts.append("A change needs an upgrade or a restart.")
-        case .restart: parts.append("A change needs a restart.")
-        }
-        if since != "1.0" { parts.append("Since \(since).") }
-        return parts.joined(separator: " ")
-    }
-}
-
 /// The declaration of one key.
 struct Key<Section>: Sendable {
     typealias Path<Value> = any WritableKeyPath<Section, Value> & Sendable
+    fileprivate typealias Changes = @Sendable (Section, Section, String) -> [SettingChange]
 
     let name: String
     private(set) var notes = KeyNotes()
@@ -90,75 +22,59 @@ struct Key<Section>: Sendable {
     /// The section's value as a file writes it.
     let text: @Sendable (Section) -> String?
     /// What differs in two sections, by the key path of the key.
-    private(set) fileprivate var changes: @Sendable (Section, Section, String) -> [SettingChange]
+    private(set) fileprivate var changes: Changes
+
+    private init(
+        name: String,
+        read: @escaping @Sendable (MappingReader, inout Section) -> Bool = { _, _ in true },
+        text: @escaping @Sendable (Section) -> String? = { _ in nil },
+        changes: @escaping Changes = { _, _, _ in [] }
+    ) {
+        (self.name, self.read, self.text, self.changes) = (name, read, text, changes)
+    }
 
     /// A key with a value of its own in the section.
-    init<Value: Equatable & Sendable>(
-        _ name: String,
-        _ path: Path<Value>,
-        _ form: ValueForm<Value>
-    ) {
-        self.name = name
-        read = { form.read($0, name, &$1[keyPath: path]) }
-        text = { form.text($0[keyPath: path]) }
-        changes = { old, new, keyPath in
-            let (old, new) = (old[keyPath: path], new[keyPath: path])
-            if let inner = form.inner { return inner(old, new, keyPath) }
-            guard old != new else { return [] }
-            return [SettingChange(keyPath: keyPath, from: form.text(old), to: form.text(new))]
-        }
+    init<Value>(_ name: String, _ path: Path<Value>, _ form: ValueForm<Value>) {
+        self.init(
+            name: name,
+            read: { form.read($0, name, into: &$1[keyPath: path]) },
+            text: { form.text($0[keyPath: path]) },
+            changes: { form.changes($0[keyPath: path], $1[keyPath: path], $2) }
+        )
     }
 
     /// A key without which the section's value is `nil`.
-    init<Value: Equatable & Sendable>(
-        _ name: String,
-        orNone path: Path<Value?>,
-        _ form: ValueForm<Value>
-    ) {
+    init<Value>(_ name: String, orNone path: Path<Value?>, _ form: ValueForm<Value>) {
         self.init(name, path, form.orNone)
     }
 
     /// A key of whose mapping the values stand in this section.
     init(_ name: String, _ keys: Keys<Section>) {
-        self.name = name
-        read = { reader, section in
-            guard let inner = reader.inner(name, keys: keys.names) else { return false }
-            keys.read(inner, into: &section)
-            return true
-        }
-        text = { _ in nil }
-        changes = { keys.changes(from: $0, to: $1, at: $2) }
+        self.init(
+            name: name,
+            read: { reader, section in
+                guard let inner = reader.inner(name, keys: keys.names) else { return false }
+                keys.read(inner, into: &section)
+                return true
+            },
+            changes: { keys.changes(from: $0, to: $1, at: $2) }
+        )
     }
 
     /// A key that is read in ``Keys/checked(_:)``, mostly together with others, or that is read
     /// again when the files that it names are read.
-    init(_ name: String) {
-        self.name = name
-        read = { _, _ in true }
-        text = { _ in nil }
-        changes = { _, _, _ in [] }
-    }
+    init(_ name: String) { self.init(name: name) }
 
-    /// A mapping that is read on its own, since files are read for it later.
-    init<Value: Declared>(_ name: String, inside path: any KeyPath<Section, Value> & Sendable) {
-        self.name = name
-        read = { _, _ in true }
-        text = { _ in nil }
-        changes = { Value.keys.changes(from: $0[keyPath: path], to: $1[keyPath: path], at: $2) }
-    }
-
-    /// The first of the keys that together make a value.
-    init<Value: Equatable & Sendable>(
+    /// The same, with the value that comes of it. The form says what differs in two of them.
+    init<Value>(
         _ name: String,
-        partOf path: any KeyPath<Section, Value> & Sendable
+        later path: any KeyPath<Section, Value> & Sendable,
+        _ form: ValueForm<Value>
     ) {
-        self.name = name
-        read = { _, _ in true }
-        text = { _ in nil }
-        changes = { old, new, keyPath in
-            guard old[keyPath: path] != new[keyPath: path] else { return [] }
-            return [SettingChange(keyPath: keyPath)]
-        }
+        self.init(
+            name: name,
+            changes: { form.changes($0[keyPath: path], $1[keyPath: path], $2) }
+        )
     }
 
     /// A key whose value is optional, and is read by a closure.
@@ -167,46 +83,49 @@ struct Key<Section>: Sendable {
         into path: Path<Value?>,
         _ value: @escaping @Sendable (MappingReader, String) -> Value?
     ) {
-        self.name = name
-        read = { reader, section in
-            section[keyPath: path] = value(reader, name)
-            return section[keyPath: path] != nil
-        }
-        text = { _ in nil }
-        changes = { _, _, _ in [] }
+        self.init(
+            name: name,
+            read: { reader, section in
+                section[keyPath: path] = value(reader, name)
+                return section[keyPath: path] != nil
+            }
+        )
     }
 
     /// A key of a part of this section, beside its own keys.
     init<Part>(_ key: Key<Part>, of path: Path<Part>) {
-        name = key.name
+        self.init(
+            name: key.name,
+            read: { key.read($0, &$1[keyPath: path]) },
+            text: { key.text($0[keyPath: path]) },
+            changes: { key.changes($0[keyPath: path], $1[keyPath: path], $2) }
+        )
         (notes, example) = (key.notes, key.example)
-        read = { key.read($0, &$1[keyPath: path]) }
-        text = { key.text($0[keyPath: path]) }
-        changes = { key.changes($0[keyPath: path], $1[keyPath: path], $2) }
     }
 
     /// A key that is read in the place of one of another section.
     init<Other>(like other: Key<Other>) {
-        self.init(other.name)
+        self.init(name: other.name)
         notes = other.notes
     }
 
     /// A key with a value that the section does not keep in this form, such as a file's path.
     init<Value>(_ name: String, read form: ValueForm<Value>) {
-        self.name = name
-        read = { reader, _ in form.located(reader, name) != nil }
-        text = { _ in nil }
-        changes = { _, _, _ in [] }
+        self.init(name: name, read: { reader, _ in form.located(reader, name) != nil })
     }
 
     /// What the value is, in a sentence or two.
-    func means(_ meaning: String) -> Key { with { $0.notes.meaning = meaning } }
+    ///
+    /// - otherwise: what holds without the key, where no value stands for it.
+    func means(_ meaning: String, otherwise: String? = nil) -> Key {
+        with { ($0.notes.meaning, $0.notes.otherwise) = (meaning, otherwise) }
+    }
 
     /// Another value by which to tell whether it has changed.
     func comparing<Value: Equatable & Sendable>(
         _ path: any KeyPath<Section, Value> & Sendable
     ) -> Key {
-        let part = Key(name, partOf: path)
+        let part = Key(name, later: path, .whole)
         return with { $0.changes = part.changes }
     }
 
@@ -263,7 +182,8 @@ struct Keys<Section>: Sendable {
     func note(_ reader: MappingReader, _ section: Section? = nil) {
         for key in all {
             var notes = key.notes
-            notes.standard = key.example == nil ? section.flatMap(key.text) : nil
+            let hasStandard = key.example == nil && notes.otherwise == nil
+            notes.standard = hasStandard ? section.flatMap(key.text) : nil
             reader.log.record?.note(reader.path(key.name), notes)
             if let example = key.example { reader.require(key.name, use: example) }
         }
@@ -275,12 +195,7 @@ struct Keys<Section>: Sendable {
     func changes(from old: Section, to new: Section, at keyPath: String) -> [SettingChange] {
         all.flatMap { key in
             key.changes(old, new, keyPath.isEmpty ? key.name : "\(keyPath).\(key.name)").map {
-                SettingChange(
-                    keyPath: $0.keyPath,
-                    from: $0.from,
-                    to: $0.to,
-                    needs: max($0.needs, key.notes.needs)
-                )
+                $0.needing(key.notes.needs)
             }
         }
     }
@@ -315,13 +230,28 @@ struct Stated<Section: Declared>: Placed {
     /// Reads a mapping over a value: what the mapping does not say stays as it is.
     ///
     /// - Returns: `nil` where the node is absent, or no mapping, which is a problem.
-    init?(_ node: SourceNode?, _ keyPath: String, over value: Section, _ log: ProblemLog) {
-        guard let node,
-            let reader = MappingReader(node, keyPath, keys: Section.keys.names, log: log)
+    init?(
+        _ node: SourceNode?,
+        at keyPath: String,
+        over value: Section,
+        keys: Keys<Section> = Section.keys,
+        _ log: ProblemLog
+    ) {
+        guard let node, let reader = MappingReader(node, keyPath, keys: keys.names, log: log)
         else { return nil }
+        self.init(reader, over: value, keys: keys)
+    }
+
+    /// The same for a mapping that may have other keys, too.
+    init(_ reader: MappingReader, over value: Section, keys: Keys<Section> = Section.keys) {
         self.value = value
         self.reader = reader
-        given = Section.keys.read(reader, into: &self.value)
+        given = keys.read(reader, into: &self.value)
+    }
+
+    /// The same for the mapping at a key.
+    init?(_ reader: MappingReader, _ key: String, over value: Section) {
+        self.init(reader.node(key), at: reader.path(key), over: value, reader.log)
     }
 
     /// The value of a key that is there and has no problem.
@@ -331,18 +261,8 @@ struct Stated<Section: Declared>: Placed {
     }
 
     /// Whether all mandatory keys are there and have no problem.
-    var isComplete: Bool { given.isSuperset(of: Section.keys.mandatory) }
-}
+    var isComplete: Bool { gives(Section.keys.mandatory) }
 
-extension Declared {
-    /// Reads a mapping: what it does not say keeps the value that it has here.
-    ///
-    /// - Returns: `nil` where the node is absent, or no mapping, which is a problem.
-    @discardableResult
-    mutating func read(_ node: SourceNode?, _ keyPath: String, _ log: ProblemLog) -> MappingReader?
-    {
-        let stated = Stated(node, keyPath, over: self, log)
-        if let stated { self = stated.value }
-        return stated?.reader
-    }
+    /// Whether these keys are there and have no problem.
+    func gives(_ keys: [String]) -> Bool { given.isSuperset(of: keys) }
 }

@@ -166,7 +166,7 @@ struct ExplainedKey: Sendable {
     /// not decide it alone.
     private let refusal: Refusal?
 
-    init(_ keyID: KeyID, _ finding: KeyFinding, _ rule: Rule?, _ apps: [AppPolicy]) {
+    init(_ keyID: KeyID, _ finding: KeyFinding, for rule: Rule?, apps: [AppPolicy]) {
         self.keyID = keyID
         self.finding = finding
         // A token may be taken in the place of a signature.

@@ -1,6 +1,6 @@
 import Cryptography
 package import DeviceKey
-package import HTTPWire
+import HTTPWire
 import RequestBinding
 package import Rules
 import Services
@@ -95,16 +95,12 @@ package struct Explanation: Sendable {
     /// Explains the treatment of a request by a configuration.
     ///
     /// - orders: the orders of operators, beside the configuration.
-    /// - key: the client's key. Without it, the rule's key id field names the key.
-    /// - client: the address that decides the bucket of a request without a key id.
     /// - now: the moment for which schedules are computed.
     /// - lookUp: looks up a key in the store; `nil` for no look-up.
     package init(
         _ sketch: RequestSketch,
         _ configuration: GatewayConfiguration,
         orders: RolloutOrders = RolloutOrders(),
-        key: KeyID? = nil,
-        client: IPAddress? = nil,
         now: UnixTime,
         lookUp: (KeyID) -> KeyFinding? = { _ in nil }
     ) {
@@ -112,7 +108,7 @@ package struct Explanation: Sendable {
         let trial = RequestTrial(sketch, configuration)
         request = "\(sketch.method) \(sketch.url)"
         rule = trial.rule
-        order = Self.order(trial.rule, configuration, orders)
+        order = Self.order(of: trial.rule, configuration, orders)
         var rivals: [Rival] = []
         for other in trial.rivals where !rivals.contains(where: { $0.id == other.rule.id }) {
             rivals.append(
@@ -127,20 +123,20 @@ package struct Explanation: Sendable {
         self.rivals = rivals
         outcome = trial.outcome
         if case .disputed(let route) = trial.outcome {
-            dispute = Dispute(route, configuration, client: client, now: now)
+            dispute = Dispute(route, configuration, client: sketch.client, now: now)
         } else {
             dispute = nil
         }
         passed = Self.passed(trial, configuration)
         place = trial.rule.map { configuration.rulePlaces[$0.index].text }
         origin = trial.rule.map { configuration.origin(of: $0)?.name } ?? nil
-        let keyID = key ?? trial.keyID
+        let keyID = sketch.key ?? trial.keyID
         self.key = keyID.flatMap { keyID in
-            lookUp(keyID).map { ExplainedKey(keyID, $0, trial.rule, configuration.apps) }
+            lookUp(keyID).map { ExplainedKey(keyID, $0, for: trial.rule, apps: configuration.apps) }
         }
         if case .rule(let rule) = trial.outcome, rule.mode.verifies {
             clientData = rule.readsKeys ? ExpectedClientData.lines(rule, trial) : []
-            placement = Self.placement(rule, keyID, client: client, now: now)
+            placement = Self.placement(rule, keyID, client: sketch.client, now: now)
             blindListeners = rule.signing.coversBody ? configuration.blindListeners : []
         } else {
             blindListeners = []
@@ -150,7 +146,7 @@ package struct Explanation: Sendable {
     }
 
     private static func order(
-        _ rule: Rule?,
+        of rule: Rule?,
         _ configuration: GatewayConfiguration,
         _ orders: RolloutOrders
     ) -> (standing: RolloutStanding, file: String)? {

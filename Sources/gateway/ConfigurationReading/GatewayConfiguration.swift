@@ -2,6 +2,7 @@ import HTTPWire
 import Proxy
 import RequestBinding
 package import Rules
+import Services
 
 /// All settings of the gateway: complete and consistent. Those of ``settings`` are its own members.
 ///
@@ -105,5 +106,24 @@ extension GatewayConfiguration {
                 + ByteCount(settings.limits.heldMemoryMax).text
             : "at most limits.held_disk, \(ByteCount(settings.limits.heldDiskMax).text)"
         return "content beyond a rule's memory goes to \(settings.spillFolder), \(bound)"
+    }
+}
+
+extension GatewayConfiguration {
+    /// Says why no command reaches the gateway; `nil` where one does.
+    package var commandProblem: Problem? {
+        guard !settings.admin.contains(where: { $0.serves.contains(.call) }) else { return nil }
+        let found =
+            settings.admin.isEmpty
+            ? "no admin listener, so no command reaches the gateway"
+            : "no admin listener that serves calls, so `portcullis rollout`, `why`, `origins` and "
+                + "`upgrade` can't reach the gateway"
+        return Problem(
+            .warning,
+            at: place(of: "admin"),
+            "admin",
+            found: found,
+            use: "one more listener for them: - address: unix:/run/portcullis/admin.sock"
+        )
     }
 }

@@ -16,6 +16,8 @@ package struct GatewaySettings: Sendable, Declared {
     /// In the order of the file; rules refer to them by index.
     package internal(set) var origins: [UpstreamSettings] = []
     package internal(set) var apps: [AppPolicy] = []
+    /// The same as the file states them.
+    var statedApps: [AppSettings] = []
     package internal(set) var keeping = StoreSettings()
     package var challenges = ChallengeSettings()
     package var sessions = SessionTable.Limits()
@@ -49,14 +51,16 @@ package struct GatewaySettings: Sendable, Declared {
             .comparing(\.listeningWithoutTLS)
             .means("The addresses for clients. A reload reads the files of tls again.")
             .needs(.upgrade)
-        Key("admin", partOf: \.adminWithoutTokens)
+        Key("admin", \.admin, AdminListener.form)
             .means("The listeners for operators. A reload reads the files of tokens again.")
             .needs(.upgrade)
         Key("event_loops", \.loops, loopCount)
             .means("How many event loops serve connections; auto: one for each core.")
             .needs(.upgrade)
-        Key("origins").means("Groups of servers, by names that rules use.")
-        Key("apps").means("The apps whose keys are admitted. Mandatory where a rule verifies.")
+        Key("origins", later: \.origins, .named { $0.name })
+            .means("Groups of servers, by names that rules use.")
+        Key("apps", later: \.statedApps, AppSettings.differences)
+            .means("The apps whose keys are admitted. Mandatory where a rule verifies.")
         Key("store", \.keeping, .mapping)
             .means("Where keys are kept. Mandatory where there are apps.")
         Key("challenges", \.challenges, .mapping).means("How challenges are issued.")
@@ -64,9 +68,9 @@ package struct GatewaySettings: Sendable, Declared {
         Key("sessions", \.sessions, .mapping).means("Sessions: an assertion for a while.")
             .needs(.upgrade)
         Key("enrolment", \.enrolment, .mapping).means("How many keys may enrol.")
-        Key("apple", inside: \.apple).means("The calls to Apple's services.")
-        Key("verdict").means("The verdicts that origins get.")
-        Key("google", inside: \.google)
+        Key("apple", later: \.apple, .mapping).means("The calls to Apple's services.")
+        Key("verdict", VerdictSettings.section).means("The verdicts that origins get.")
+        Key("google", later: \.google, .mapping)
             .means("The calls to Google's servers. They count only where an app is an Android app.")
         Key("trusted_proxies", \.trustedProxies, networks)
             .means("The networks whose word about the client's address is taken.")
@@ -94,23 +98,24 @@ package struct GatewaySettings: Sendable, Declared {
             )
         Key("hooks", \.hooks, .mapping)
             .means("Commands that the gateway runs after certain events.")
-        Key("proofs")
+        Key("proofs", later: \.proofs, ProofSettings.form)
             .means("Tokens of other issuers that rules take or ask for, by names that rules use.")
         Key("default")
             .means("What happens to a request that no rule matches: a rule without id and match.")
         Key("rules").means("A folder of *.yaml files, read in lexical order, or a list right here.")
+    }.checked { reader, settings in
+        // Their times are those of `timeouts` where they have none of their own.
+        settings.origins = UpstreamSettings.all(reader, settings.timeouts)
     }
 
     // A reload reads the certificates again.
     private var listeningWithoutTLS: [ListenSettings] { listeners.map(\.withoutTLS) }
-    // And the tokens.
-    private var adminWithoutTokens: [AdminListener.Fixed] { admin.map(\.fixed) }
 
     private static let loopCount = ValueForm<EventLoopCount>(
         {
             $0.value($1, use: "auto | 1…256", words: ["auto"]) { text -> EventLoopCount? in
                 if text == "auto" { return .perCore }
-                let number = MappingReader.digits(text)
+                let number = Int(digits: text)
                 return number.flatMap { (1...256).contains($0) ? .fixed($0) : nil }
             }
         },
@@ -143,7 +148,7 @@ package struct GatewaySettings: Sendable, Declared {
 
     private static let endpoints = ValueForm<String>.text(
         "a path of plain segments without a slash at its end",
-        ConfigurationDraft.plainPath
+        TextForm.plainPath
     )
 }
 
@@ -253,7 +258,8 @@ package struct HookSettings: Hashable, Sendable, Declared {
         guard let nodes = reader.list(key, of: "texts: \(use)") else { return nil }
         var words: [String] = []
         for (place, entry) in nodes.enumerated() {
-            let word = reader.value(of: entry.node, entry.keyPath, use: use) { text in
+            let form = ReadingRecord.Text(use: use)
+            let word = reader.value(of: entry.node, entry.keyPath, as: form) { text in
                 let isFit =
                     text.utf8.count <= bytesMax && !text.utf8.contains(0) && place < wordsMax
                     && (place > 0 || text.hasPrefix("/"))

@@ -91,20 +91,19 @@ package struct MappingReader: Placed {
         form: ReadingRecord.Form = .text,
         _ read: (String) -> Value?
     ) -> Located<Value>? {
-        guard let node = node(key) else { return nil }
-        return value(of: node, path(key), use: use, words: words, form: form, read)
+        let text = ReadingRecord.Text(use: use, words: words, form: form)
+        return node(key).flatMap { value(of: $0, path(key), as: text, read) }
     }
 
     /// A text that the closure understands, from a node that is not a key's value.
     func value<Value>(
         of node: SourceNode,
         _ keyPath: String,
-        use: String,
-        words: [String] = [],
-        form: ReadingRecord.Form = .text,
+        as form: ReadingRecord.Text,
         _ read: (String) -> Value?
     ) -> Located<Value>? {
-        log.record?.text(keyPath, use: use, words: words, form)
+        let use = form.use
+        log.record?.text(keyPath, form)
         log.note(node.place, of: keyPath)
         guard case .text(let text) = node.content else {
             log.error(node.place, keyPath, found: node.found, use: use)
@@ -122,8 +121,8 @@ package struct MappingReader: Placed {
                 log.error(node.place, keyPath, found: found, use: text + unit)
                 return nil
             }
-            let use = Suggestion.use(use, for: text, among: words)
-            log.error(node.place, keyPath, found: node.found, use: use)
+            let meant = Suggestion.use(use, for: text, among: form.words)
+            log.error(node.place, keyPath, found: node.found, use: meant)
             return nil
         }
         return Located(value: value, place: node.place, keyPath: keyPath)
@@ -170,7 +169,7 @@ package struct MappingReader: Placed {
     package func integer(_ key: String, in range: ClosedRange<Int>) -> Located<Int>? {
         let use = "a number, \(range.lowerBound)…\(range.upperBound)"
         return value(key, use: use, form: .number(range)) { text in
-            Self.digits(text).flatMap { range.contains($0) ? $0 : nil }
+            Int(digits: text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
 
@@ -178,7 +177,7 @@ package struct MappingReader: Placed {
     func countOrOff(_ key: String, unit: String) -> Located<Int?>? {
         value(key, use: "off, or 1\(unit)…1000000\(unit)") { text -> Int?? in
             if text == "off" { return .some(nil) }
-            guard text.hasSuffix(unit), let number = Self.digits(text.dropLast(unit.count)),
+            guard text.hasSuffix(unit), let number = Int(digits: text.dropLast(unit.count)),
                 (1...1_000_000).contains(number)
             else { return nil }
             return number
@@ -238,7 +237,8 @@ package struct MappingReader: Placed {
         guard let nodes = list(key, of: what) else { return nil }
         var seen: Set<Value> = []
         return nodes.compactMap { node, keyPath in
-            let value = value(of: node, keyPath, use: what, words: words, read)
+            let text = ReadingRecord.Text(use: what, words: words)
+            let value = value(of: node, keyPath, as: text, read)
             guard let value else { return nil }
             guard seen.insert(value.value).inserted else {
                 log.error(node.place, keyPath, found: "\(node.found) again", use: "it once")
@@ -248,12 +248,15 @@ package struct MappingReader: Placed {
         }
     }
 
-    /// Only decimal digits.
-    static func digits(_ text: some StringProtocol) -> Int? {
-        guard (1...18).contains(text.utf8.count),
-            text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
-        else { return nil }
-        return Int(text)
+    /// One text, or a list of texts.
+    func texts<Value: Hashable>(
+        _ key: String,
+        use: String,
+        _ read: (String) -> Value?
+    ) -> [Located<Value>]? {
+        guard let node = node(key) else { return nil }
+        if case .list = node.content { return list(key, of: use, read) }
+        return value(key, use: use + ", or a list", read).map { [$0] }
     }
 }
 
@@ -265,7 +268,7 @@ extension Duration {
     /// Reads `500ms`, `10s`, `5m`, `1h`, `7d`: a whole number and its unit, at most 1,000 years.
     init?(setting text: String) {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
-        guard let count = MappingReader.digits(digits), count <= 31_536_000_000_000,
+        guard let count = Int(digits: digits), count <= 31_536_000_000_000,
             let unit = Self.units.first(where: { $0.name == text.dropFirst(digits.count) })
         else { return nil }
         let (product, overflow) = Int64(count).multipliedReportingOverflow(by: unit.milliseconds)
@@ -287,64 +290,5 @@ extension Duration {
         let count = settingMilliseconds
         let unit = Self.units.last { count > 0 && count % $0.milliseconds == 0 } ?? Self.units[1]
         return "\(count / unit.milliseconds)\(unit.name)"
-    }
-}
-
-// A rule's demands on the device's bits.
-extension MappingReader {
-    func device(_ key: String) -> Located<RuleDraft.DeviceDraft>? {
-        let stated = Stated(node(key), path(key), over: RuleDraft.DeviceDraft(), log)
-        return stated.map { Located(value: $0.value, place: $0.place, keyPath: $0.keyPath) }
-    }
-
-    /// The bits that refuse: a condition, or a list of conditions of which one is enough.
-    func refusedBits(_ key: String) -> Set<DeviceBits>? {
-        guard let node = node(key) else { return nil }
-        let before = log.problems.count
-        var refused: Set<DeviceBits> = []
-        if case .list = node.content {
-            for (node, keyPath) in list(key, of: "conditions: { bit0: true, bit1: false }") ?? [] {
-                refused.formUnion(bits(of: node, keyPath))
-            }
-        } else {
-            refused = bits(of: node, path(key))
-        }
-        guard log.problems.count == before else { return nil }
-        guard refused.count < DeviceBits.all.count else {
-            log.error(
-                node.place,
-                path(key),
-                found: "every device",
-                use: "bits that some devices don't have; or mode: deny"
-            )
-            return nil
-        }
-        return refused
-    }
-
-    /// The bits that meet all parts of a condition.
-    private func bits(of node: SourceNode, _ keyPath: String) -> Set<DeviceBits> {
-        let keys = DeviceBits.keys
-        guard let inner = MappingReader(node, keyPath, keys: keys.names, log: log) else {
-            return []
-        }
-        keys.note(inner)
-        guard inner.has("bit0") || inner.has("bit1") else {
-            log.error(node.place, keyPath, found: "no bit", use: "bit0: true | false, or bit1")
-            return []
-        }
-        let (bit0, bit1) = (inner.flag("bit0")?.value, inner.flag("bit1")?.value)
-        return Set(
-            DeviceBits.all.filter { bits in
-                (bit0 == nil || bits.bit0 == bit0) && (bit1 == nil || bits.bit1 == bit1)
-            }
-        )
-    }
-}
-
-extension DeviceBits {
-    fileprivate static let keys = Keys<Self> {
-        Key("bit0").means("Whether the first bit is set.")
-        Key("bit1").means("Whether the second bit is set.")
     }
 }

@@ -1,27 +1,31 @@
 import Proxy
 
 // How an origin's servers are written.
-extension MappingReader {
-    /// `servers`: addresses, or mappings with an address.
-    func servers() -> [Located<ServerSettings>] {
-        let use = ServerSettings.addressUse
-        guard let nodes = list("servers", of: use) else { return [] }
+extension ServerSettings {
+    /// Addresses, or mappings with an address.
+    static let list = ValueForm<[ServerSettings]>(
+        { reader, key in reader.has(key) ? reader.located(key, all(reader, key)) : nil },
+        text: { $0.map(\.text).joined(separator: ", ") }
+    )
+
+    private static func all(_ reader: MappingReader, _ key: String) -> [ServerSettings] {
+        guard let nodes = reader.list(key, of: addressUse) else { return [] }
+        let log = reader.log
         var seen: Set<ServerAddress> = []
-        var servers: [Located<ServerSettings>] = []
+        var servers: [ServerSettings] = []
         for (node, keyPath) in nodes {
-            guard let server = server(node, keyPath, use: use) else { continue }
-            guard seen.insert(server.value.address).inserted else {
-                var found = SourceNode.quoted(server.value.address.text)
+            guard let server = server(node, at: keyPath, reader) else { continue }
+            guard seen.insert(server.address).inserted else {
+                var found = SourceNode.quoted(server.address.text)
                 if case .text = node.content { found = node.found }
                 log.error(node.place, keyPath, found: "\(found) again", use: "it once")
                 continue
             }
             servers.append(server)
         }
-        if let first = servers.first, servers.allSatisfy({ $0.value.isBackup }) {
-            log.error(
-                first.place,
-                path("servers"),
+        if !servers.isEmpty, servers.allSatisfy(\.isBackup) {
+            reader.error(
+                key,
                 found: "backups alone",
                 use: "at least one server that is no backup"
             )
@@ -29,47 +33,21 @@ extension MappingReader {
         return servers
     }
 
-    private func server(
+    private static func server(
         _ node: SourceNode,
-        _ keyPath: String,
-        use: String
-    ) -> Located<ServerSettings>? {
+        at keyPath: String,
+        _ reader: MappingReader
+    ) -> ServerSettings? {
         guard case .mapping = node.content else {
-            return value(of: node, keyPath, use: use) { text in
-                ServerAddress(text: text, allowsPortZero: false).map { ServerSettings(address: $0) }
-            }
+            return reader.value(of: node, keyPath, as: ReadingRecord.Text(use: addressUse), address)
+                .map { ServerSettings(address: $0.value) }
         }
-        let stated = Stated(node, keyPath, over: ServerSettings(), log)
-        guard let stated, stated.isComplete else { return nil }
-        return Located(value: stated.value, place: node.place, keyPath: keyPath)
+        let stated = Stated(node, at: keyPath, over: ServerSettings(), reader.log)
+        return stated.flatMap { $0.isComplete ? $0.value : nil }
     }
 
-    /// Refuses what has no effect or no meaning with an origin's `http2`.
-    func checkHTTP2(_ http2: ListenSettings.HTTP2, _ preface: Located<OriginPreface>?) {
-        switch http2 {
-        case .off:
-            if case .mapping(let members)? = node("check")?.content,
-                let service = members.first(where: { $0.key == "grpc" })
-            {
-                log.error(
-                    service.place,
-                    path("check.grpc"),
-                    found: "it without http2",
-                    use: "http2: on"
-                )
-            }
-            for key in ["http2_streams", "http2_connections"] {
-                guard let node = node(key) else { continue }
-                log.error(node.place, path(key), found: "it without http2", use: "http2: on")
-            }
-        case .on:
-            guard let preface, preface.value != .none else { return }
-            log.error(
-                preface,
-                found: "a PROXY header with http2: on, whose connections carry many clients",
-                use: "one of both"
-            )
-        }
+    private static func address(_ text: String) -> ServerAddress? {
+        ServerAddress(text: text, allowsPortZero: false)
     }
 }
 
@@ -88,7 +66,7 @@ extension ServerSettings: Declared {
 
     private static let addressForm = ValueForm<ServerAddress>(
         { reader, key in
-            reader.value(key, use: addressUse) { ServerAddress(text: $0, allowsPortZero: false) }
+            reader.value(key, use: addressUse, address)
         },
         text: { $0.text }
     )
@@ -100,7 +78,7 @@ extension OriginRules: Declared {
         Key("slow_start", \.slowStart, .milliseconds(.zero ... .seconds(3600)))
             .means("In which a server that came back gets its share step by step.")
         Key("eject", \.ejection, .mapping).means("When a server that fails is passed over.")
-        Key("check", orNone: \.check, ValueForm { ServerCheck.read($0, $1) })
+        Key("check", orNone: \.check, ServerCheck.form)
             .means("Asks each server whether it is well.")
         Key("resolve_interval", \.resolveInterval, .milliseconds(.seconds(1) ... .days(1)))
             .means("From one look-up of names to the next. The shortest of all origins counts.")
@@ -164,8 +142,11 @@ extension Ejection: Declared {
         )
     }
 
-    private static let statusList = ValueForm<[Int]>.texts("statuses from 400 to 599") { text in
-        MappingReader.digits(text).flatMap { (400...599).contains($0) ? $0 : nil }
+    private static let statusList = ValueForm<[Int]>.texts(
+        "statuses from 400 to 599",
+        text: { "\($0)" }
+    ) { text in
+        Int(digits: text).flatMap { (400...599).contains($0) ? $0 : nil }
     }
 }
 
@@ -211,14 +192,14 @@ extension ServerCheck: Declared {
 
     private static let hostForm = ValueForm<String>.text(
         "a host name, with a port or without",
-        ConfigurationDraft.hostName
+        TextForm.host
     )
 
     private static let statusUse = "a status or two with a hyphen, such as 200 or 200-399"
 
-    /// `nil`, with a problem, where neither a path nor a service can be asked for.
-    fileprivate static func read(_ reader: MappingReader, _ key: String) -> Located<ServerCheck>? {
-        let stated = Stated(reader.node(key), reader.path(key), over: ServerCheck(), reader.log)
+    /// No value, with a problem, where neither a path nor a service can be asked for.
+    static let form = ValueForm<ServerCheck>.declared { reader, key in
+        let stated = Stated(reader, key, over: ServerCheck())
         guard let stated, stated.located("path", \.path) != nil || stated.value.grpc != nil else {
             return nil
         }
@@ -227,7 +208,7 @@ extension ServerCheck: Declared {
 
     private static func statuses(_ text: String) -> ClosedRange<Int>? {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-        let numbers = parts.compactMap { MappingReader.digits($0) }
+        let numbers = parts.compactMap { Int(digits: $0) }
         guard (1...2).contains(parts.count), numbers.count == parts.count,
             let first = numbers.first, let last = numbers.last,
             first <= last, first >= 200, last <= 599

@@ -14,7 +14,7 @@ extension ProbePaths: Declared {
                 use: "off | a path of plain segments without a slash at its end, as /livez",
                 words: ["off"]
             ) { (text) -> String?? in
-                text == "off" ? .some(nil) : ConfigurationDraft.plainPath(text).map(Optional.some)
+                text == "off" ? .some(nil) : TextForm.plainPath(text).map(Optional.some)
             }
         },
         text: { $0 ?? "off" }

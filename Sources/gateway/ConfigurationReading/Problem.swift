@@ -32,7 +32,7 @@ package struct Problem: Hashable, Sendable {
 
     package init(
         _ severity: Severity,
-        _ place: Place,
+        at place: Place,
         _ keyPath: String,
         found: String,
         use: String
@@ -89,19 +89,19 @@ package final class ProblemLog {
     package init(allowsVariables: Bool = false) { self.allowsVariables = allowsVariables }
 
     package func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
-        add(.error, place, keyPath, found, use)
+        add(Problem(.error, at: place, keyPath, found: found, use: use))
     }
 
     func warning(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
-        add(.warning, place, keyPath, found, use)
+        add(Problem(.warning, at: place, keyPath, found: found, use: use))
     }
 
     package func error(_ part: some Placed, found: String, use: String) {
-        add(.error, part.place, part.keyPath, found, use)
+        error(part.place, part.keyPath, found: found, use: use)
     }
 
     func warning(_ part: some Placed, found: String, use: String) {
-        add(.warning, part.place, part.keyPath, found, use)
+        warning(part.place, part.keyPath, found: found, use: use)
     }
 
     /// Reports a text that was at an earlier place, too.
@@ -128,15 +128,8 @@ package final class ProblemLog {
     /// By file, in the order in which the files were first named, then by line.
     package var sorted: [Problem] { Problem.sorted(problems) }
 
-    private func add(
-        _ severity: Problem.Severity,
-        _ place: Problem.Place,
-        _ keyPath: String,
-        _ found: String,
-        _ use: String
-    ) {
-        let problem = Problem(severity, place, keyPath, found: found, use: use)
-        if severity == .error { hasErrors = true }
+    private func add(_ problem: Problem) {
+        if problem.severity == .error { hasErrors = true }
         if known.insert(problem).inserted { problems.append(problem) }
     }
 }

@@ -1,5 +1,5 @@
-import DeviceKey
-import HTTPWire
+package import DeviceKey
+package import HTTPWire
 import Proxy
 package import Rules
 import Services
@@ -12,6 +12,10 @@ package struct RequestSketch: Sendable {
     /// `Host` field.
     package let url: String
     package let headers: [(name: String, value: String)]
+    /// The client's key. Without it, the rule's key id field names the key.
+    package var key: KeyID?
+    /// The address that decides the bucket of a request without a key id.
+    package var client: IPAddress?
 
     package init(method: String, url: String, headers: [(name: String, value: String)] = []) {
         self.method = method
@@ -80,12 +84,16 @@ struct RequestTrial: ~Copyable {
     let rivals: [RuleSet.Interpretation]
 
     init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration) {
-        self.init(sketch, configuration, configuration.ownServices)
+        self.init(sketch, configuration, services: configuration.ownServices)
     }
 
     /// A trial for many requests: `services` is ``GatewayConfiguration/ownServices``, which needs
     /// all rules.
-    init(_ sketch: RequestSketch, _ configuration: GatewayConfiguration, _ services: ServiceTable) {
+    init(
+        _ sketch: RequestSketch,
+        _ configuration: GatewayConfiguration,
+        services: ServiceTable
+    ) {
         let (bytes, isSecure) = sketch.head
         var head = RequestHead()
         var view = TargetView()
@@ -101,7 +109,7 @@ struct RequestTrial: ~Copyable {
             return
         }
         self.head = head
-        if let answered = Self.answered(self.head, bytes.span, services) {
+        if let answered = Self.answered(self.head, bytes.span, by: services) {
             self.view = view
             outcome = answered
             rule = nil
@@ -135,7 +143,7 @@ struct RequestTrial: ~Copyable {
     private static func answered(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ services: ServiceTable
+        by services: ServiceTable
     ) -> Outcome? {
         switch services.find(head, bytes) {
         case .none: nil

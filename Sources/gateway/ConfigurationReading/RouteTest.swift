@@ -75,7 +75,6 @@ struct RouteCase {
     let place: Problem.Place
     let title: String
     private let sketch: RequestSketch
-    private let client: IPAddress?
     private let time: UnixTime?
     private let rule: String?
     private let mode: Mode?
@@ -92,7 +91,6 @@ struct RouteCase {
             let parts = text.split(separator: " ", maxSplits: 1)
             return parts.count == 2 ? (method: String(parts[0]), url: String(parts[1])) : nil
         }
-        client = reader.value("client", use: "an IP address") { IPAddress($0) }?.value
         time =
             reader.value("at", use: "a date or a UTC time (2026-12-01T10:00:00Z)") { text in
                 UnixTime(iso8601: text.utf8.count == 10 ? text + "T00:00:00Z" : text)
@@ -117,11 +115,13 @@ struct RouteCase {
         }
         place = reader.place
         title = "\(request.value.method) \(request.value.url)"
-        sketch = RequestSketch(
+        var sketch = RequestSketch(
             method: request.value.method,
             url: request.value.url,
             headers: headers
         )
+        sketch.client = reader.value("client", use: "an IP address") { IPAddress($0) }?.value
+        self.sketch = sketch
         rule = expect.value("rule", use: "a rule's id") { $0 }?.value
         mode = expect.word("mode", Mode.self)?.value
         origin = expect.value("origin", use: "an origin's name") { $0 }?.value
@@ -131,18 +131,20 @@ struct RouteCase {
 
     /// The differences from the expected result.
     func faults(_ configuration: GatewayConfiguration, now: UnixTime) -> [String] {
-        let found = Explanation(sketch, configuration, client: client, now: time ?? now)
+        let found = Explanation(sketch, configuration, now: time ?? now)
         var faults: [String] = []
-        func compare(_ what: String, _ expected: String?, _ actual: String?) {
+        func compare(_ what: String, _ expected: String?, found actual: String?) {
             guard let expected, expected != actual else { return }
             faults.append("\(what) is \(actual ?? "none"), expected \(expected)")
         }
-        compare("refused", refusal ?? (found.refusal == nil ? nil : "none"), found.refusal?.reason)
-        compare("rule", rule, found.rule?.id)
-        compare("mode", mode?.rawValue, found.rule?.mode.rawValue)
-        compare("origin", origin, found.origin)
+        let refused = refusal ?? (found.refusal == nil ? nil : "none")
+        compare("refused", refused, found: found.refusal?.reason)
+        compare("rule", rule, found: found.rule?.id)
+        compare("mode", mode?.rawValue, found: found.rule?.mode.rawValue)
+        compare("origin", origin, found: found.origin)
         let enforced = found.placement?.isEnforced ?? found.isEnforcedForAll
-        compare("enforced", isEnforced.map(String.init), enforced.map(String.init) ?? "unknown")
+        let text = enforced.map(String.init) ?? "unknown"
+        compare("enforced", isEnforced.map(String.init), found: text)
         return faults
     }
 }

@@ -19,9 +19,9 @@ struct RuleProofs {
 
     /// The tokens beside every proof. An unknown name is a problem; one that could not be read was
     /// reported.
-    func also(of draft: RuleDraft) -> [TokenProof] {
-        let accepted = Set((draft.accept ?? []).map(\.value))
-        return (draft.also ?? []).compactMap { name in
+    func also(of rule: StatedRule) -> [TokenProof] {
+        let accepted = Set(rule.value.accept)
+        return rule.located(all: "also", \.also).compactMap { name in
             guard let token = token(name) else { return nil }
             if accepted.contains(token.name) {
                 log.error(
@@ -37,13 +37,13 @@ struct RuleProofs {
     /// Reports the proofs that no rule names.
     ///
     /// - enrolling: those that enrolments of apps name.
-    func findUnused(_ rules: [Rule], _ drafts: [ProofDraft], enrolling: [TokenProof]) {
+    func findUnused(_ rules: [Rule], _ proofs: [StatedProof], enrolling: [TokenProof]) {
         let used = Set((rules.flatMap(\.tokens) + enrolling).map(\.name))
-        for draft in drafts where !used.contains(draft.name.value) {
+        for proof in proofs where !used.contains(proof.name.value) {
             log.warning(
-                draft.name,
+                proof.name,
                 found: "a proof that no rule names",
-                use: bound.contains(draft.name.value)
+                use: bound.contains(proof.name.value)
                     ? "it in a rule's or an app's integrity, or no such proof"
                     : "it in a rule's accept, also or unsupported, or no such proof"
             )
@@ -51,21 +51,24 @@ struct RuleProofs {
     }
 
     /// The proof whose tokens carry Google Play's verdict: the named one, or the only one.
-    func integrity(_ draft: IntegrityRuleDraft) -> IntegrityRule? {
-        if let name = draft.proof {
-            guard !bound.contains(name.value) else {
-                return tokens.first { $0.name == name.value }.map(draft.rule)
+    ///
+    /// - rule: as it was read, so that its proof has a name at most.
+    func integrity(_ rule: IntegrityRule, at keyPath: String) -> IntegrityRule? {
+        let name = rule.proof.name
+        guard name.isEmpty else {
+            guard !bound.contains(name) else {
+                return tokens.first { $0.name == name }.map(rule.resolved)
             }
             log.error(
-                name,
-                found: "\(name.value), which is no proof of kind: play-integrity",
+                log.located("\(keyPath).proof", name),
+                found: "\(name), which is no proof of kind: play-integrity",
                 use: bound.isEmpty ? Self.integrityUse : bound.joined(separator: ", ")
             )
             return nil
         }
         guard bound.count == 1 else {
             log.error(
-                draft,
+                log.located(keyPath, rule),
                 found: bound.isEmpty
                     ? "it without a proof of kind: play-integrity"
                     : "it without proof, while there are \(bound.count) of kind: play-integrity",
@@ -73,7 +76,7 @@ struct RuleProofs {
             )
             return nil
         }
-        return tokens.first { $0.name == bound[0] }.map(draft.rule)
+        return tokens.first { $0.name == bound[0] }.map(rule.resolved)
     }
 
     private static let integrityUse =
@@ -101,39 +104,35 @@ struct RuleProofs {
     }
 
     /// The proofs of which one is enough.
-    func accept(of draft: RuleDraft, signing: SigningForm) -> AcceptRule {
-        guard let stated = draft.accept else { return .assertion }
+    func accept(of rule: StatedRule, signing: SigningForm) -> AcceptRule {
+        let words = rule.value.accept
         let signed = ["assertion", "session"]
-        let words = stated.map(\.value)
-        let named = stated.filter { !signed.contains($0.value) }
+        let named = rule.located(all: "accept", \.accept).filter { !signed.contains($0.value) }
         let tokens = named.compactMap { token($0, beside: signed) }
-        let takesAssertions = words.contains("assertion")
-        if words.contains("session"), !takesAssertions, let first = stated.first {
-            log.error(
-                first.place,
-                draft.reader.path("accept"),
+        let takesAssertions = rule.value.takesAssertions
+        if words.contains("session"), !takesAssertions {
+            rule.reader.error(
+                "accept",
                 found: "it without assertion",
                 use: "[assertion] or [assertion, session]: a session is opened with an assertion"
             )
         }
-        if !takesAssertions, named.count == words.count { checkIdle(draft) }
+        if !takesAssertions, named.count == words.count { checkIdle(rule.reader) }
         return AcceptRule(
             assertions: takesAssertions,
             sessions: takesAssertions && words.contains("session")
-                && coversSession(draft, signing),
+                && coversSession(rule, signing),
             tokens: tokens
         )
     }
 
     /// The keys that say how a request is signed, and those about its key: the guard counts keys,
     /// and `on_error` is about their store. They mean nothing where only tokens are taken.
-    private static let signingKeys = [
-        "apps", "sign", "headers", "challenge", "counter", "body", "unsupported", "risk", "device",
-        "integrity", "fields", "next_challenge", "guard", "on_error",
-    ]
+    private static let signingKeys = RuleSettings.verifyingKeys.filter {
+        !["rollout", "accept", "also", "preflight"].contains($0)
+    }
 
-    private func checkIdle(_ draft: RuleDraft) {
-        let reader = draft.reader
+    private func checkIdle(_ reader: MappingReader) {
         for key in Self.signingKeys where reader.has(key) {
             reader.error(
                 key,
@@ -145,10 +144,7 @@ struct RuleProofs {
 
     /// Whether sessions may be accepted. Their code covers lines. An attacker who sees a request
     /// could change parts that the lines omit.
-    private func coversSession(_ draft: RuleDraft, _ signing: SigningForm) -> Bool {
-        guard let stated = draft.accept?.first(where: { $0.value == "session" }) else {
-            return false
-        }
+    private func coversSession(_ rule: StatedRule, _ signing: SigningForm) -> Bool {
         let found: String
         switch signing {
         case .lines(let parts, _) where parts.isSuperset(of: [.method, .target, .body]): return true
@@ -156,9 +152,8 @@ struct RuleProofs {
         case .content: found = "session, while sign is content"
         case .challenge: found = "session, while sign is challenge"
         }
-        log.error(
-            stated.place,
-            draft.reader.path("accept"),
+        rule.reader.error(
+            "accept",
             found: found,
             use: "sign: [method, target, body], with challenge or without; or accept: [assertion]"
         )
@@ -166,14 +161,14 @@ struct RuleProofs {
     }
 
     /// What stands in for a proof where the device can't attest.
-    func unsupported(of draft: RuleDraft, _ accept: AcceptRule) -> UnsupportedRule {
-        switch draft.unsupported {
-        case nil: return .refuse
-        case .rule(let rule): return rule.value
-        case .require(let name):
+    func unsupported(of rule: StatedRule, _ accept: AcceptRule) -> UnsupportedRule {
+        switch rule.value.unsupported {
+        case .rule(let unsupported): return unsupported
+        case .require(let text):
+            let name = log.located(rule.reader.path("unsupported.require"), text)
             guard let token = token(name) else { return .refuse }
             let isAccepted = accept.tokens.contains(token)
-            if isAccepted || draft.also?.contains(where: { $0.value == token.name }) == true {
+            if isAccepted || rule.value.also.contains(token.name) {
                 let key = isAccepted ? "accept takes from" : "also asks of"
                 log.error(
                     name,
@@ -182,55 +177,6 @@ struct RuleProofs {
                 )
             }
             return .require(token)
-        }
-    }
-}
-
-/// The contents of a rule's `unsupported`.
-enum UnsupportedDraft {
-    case rule(Located<UnsupportedRule>)
-    case require(Located<String>)
-
-    private enum Word: String, CaseIterable {
-        case refuse, forward
-    }
-
-    private static let keys = Keys<Self> {
-        Key("require").means("The token that such a request needs.")
-            .mandatory("require: the name of a proof")
-    }
-
-    /// `nil`, with a problem at the key's place, when it can't be read.
-    init?(_ reader: MappingReader, _ key: String) {
-        guard let node = reader.node(key) else { return nil }
-        guard case .mapping = node.content else {
-            guard let word = reader.word(key, Word.self) else { return nil }
-            let rule: UnsupportedRule =
-                switch word.value {
-                case .refuse: .refuse
-                case .forward: .forward
-                }
-            self = .rule(Located(value: rule, place: word.place, keyPath: word.keyPath))
-            return
-        }
-        guard let inner = reader.inner(key, Self.keys) else { return nil }
-        guard let name = inner.value("require", use: "the name of a proof", { $0 }) else {
-            return nil
-        }
-        self = .require(name)
-    }
-}
-
-extension RuleDraft {
-    /// Whether a request may prove itself by an assertion.
-    var takesAssertions: Bool { accept?.contains { $0.value == "assertion" } ?? true }
-}
-
-extension [ProofDraft] {
-    /// The complete proofs; those with an error, which was reported, are left out.
-    func validated(_ files: NamedFiles, hasStore: Bool) -> [ProofSettings] {
-        enumerated().compactMap { index, draft in
-            draft.proof(index: index).flatMap { draft.validated($0, files, hasStore: hasStore) }
         }
     }
 }

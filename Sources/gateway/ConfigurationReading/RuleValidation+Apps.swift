@@ -6,10 +6,10 @@ import Rules
 
 extension RuleValidation {
     /// The apps whose keys are admitted.
-    func apps(of draft: RuleDraft) -> AppScope {
-        guard let named = draft.apps else {
-            if lacksProductionApp, !draft.reader.has("apps") {
-                draft.reader.require(
+    func apps(of rule: StatedRule) -> AppScope {
+        guard let named = rule.value.apps else {
+            if lacksProductionApp, !rule.reader.has("apps") {
+                rule.reader.require(
                     "apps",
                     use: "apps: [\(appIDs.joined(separator: ", "))]: no app here has the "
                         + "environment production, and others must be named"
@@ -17,10 +17,10 @@ extension RuleValidation {
             }
             return .production
         }
-        for app in named where !knownApps.contains(app.value) {
-            log.unknown("app", app, among: appIDs)
+        for (place, app) in named.enumerated() where !knownApps.contains(app) {
+            log.unknown("app", rule.located("apps", at: place, app), among: appIDs)
         }
-        return .named(named.map(\.value))
+        return .named(named)
     }
 
     /// The hosts at which keys of one app, or of all production apps, are admitted without a signed
@@ -39,13 +39,30 @@ extension RuleValidation {
                 if case .under = host { second = rule }
             }
         }
+
+        static let use = "headers: [host], so that the host is signed, or different apps"
+
+        /// What is found at the rule that adds the second host.
+        func problem(
+            of whose: String,
+            _ rules: [Rule],
+            at places: [Problem.Place]
+        ) -> (rule: Int, found: String)? {
+            guard let first, let second else { return nil }
+            let host = rules[second].match.host.text
+            let passes =
+                second == first.rule
+                ? "for one of these hosts passes at the others"
+                : "for \(first.host.text) (\(places[first.rule].text)) passes too"
+            return (second, "\(host), where an assertion of \(whose) \(passes)")
+        }
     }
 
     /// Warns of apps whose keys are admitted at more than one host by rules that don't sign the
     /// host: an assertion made for one host is then good at another.
     ///
     /// - `rules`: by number, the default last, and where each has its match.
-    func findSharedHosts(_ rules: [Rule], _ places: [Problem.Place], _ apps: [AppPolicy]) {
+    func findSharedHosts(_ rules: [Rule], at places: [Problem.Place], of apps: [AppPolicy]) {
         var ofProduction = Admissions()
         var byApp: [String: Admissions] = [:]
         for rule in rules where rule.readsKeys && !rule.signing.coversHost {
@@ -58,7 +75,12 @@ extension RuleValidation {
                 }
             }
         }
-        warn(ofProduction, "production apps", rules, places)
+        func warn(_ found: Admissions, of whose: String) {
+            guard let problem = found.problem(of: whose, rules, at: places) else { return }
+            let path = "\(rules[problem.rule].id).match.host"
+            log.warning(places[problem.rule], path, found: problem.found, use: Admissions.use)
+        }
+        warn(ofProduction, of: "production apps")
         for app in apps {
             guard var found = byApp[app.id] else { continue }
             if app.isProduction {
@@ -66,28 +88,8 @@ extension RuleValidation {
                 if ofProduction.second != nil { continue }
                 if let other = ofProduction.first { found.add(other.host, rule: other.rule) }
             }
-            warn(found, app.id, rules, places)
+            warn(found, of: app.id)
         }
-    }
-
-    private func warn(
-        _ found: Admissions,
-        _ whose: String,
-        _ rules: [Rule],
-        _ places: [Problem.Place]
-    ) {
-        guard let first = found.first, let second = found.second else { return }
-        let host = rules[second].match.host.text
-        let passes =
-            second == first.rule
-            ? "for one of these hosts passes at the others"
-            : "for \(first.host.text) (\(places[first.rule].text)) passes too"
-        log.warning(
-            places[second],
-            "\(rules[second].id).match.host",
-            found: "\(host), where an assertion of \(whose) \(passes)",
-            use: "headers: [host], so that the host is signed, or different apps"
-        )
     }
 }
 
@@ -106,16 +108,16 @@ struct DeviceRuleValidation {
     let log: ProblemLog
 
     /// Apple's metric needs renewed receipts, or an import. A phone's comes with its key.
-    func validateRisk(_ rules: some Sequence<(RuleDraft, Rule)>) {
+    func validateRisk(_ rules: some Sequence<(StatedRule, Rule)>) {
         let why =
             apple.credentials.isEmpty
             ? "it without apple.keys" : apple.receipts.renews ? nil : "it without renewed receipts"
         guard let why else { return }
-        for (draft, rule) in rules {
+        for (stated, rule) in rules {
             let ofApple = apps.contains { $0.attestedBy == .apple && rule.apps.admits($0) }
-            guard rule.mode.verifies, ofApple, let risk = draft.risk else { continue }
+            guard rule.mode.verifies, ofApple, rule.risk != nil else { continue }
             log.warning(
-                risk.max,
+                log.located(stated.reader.path("risk.max"), ""),
                 found: "\(why), where only keys import can bring a metric",
                 use: "apple.keys and apple.receipts.renew: true, if metrics are to be known"
             )
@@ -123,11 +125,10 @@ struct DeviceRuleValidation {
     }
 
     /// A session's requests are bound to no token, and only phones with Android have one.
-    func validateIntegrity(_ rules: some Sequence<(RuleDraft, Rule)>) {
-        for (draft, rule) in rules {
-            guard rule.mode.verifies, rule.integrity != nil, let integrity = draft.integrity else {
-                continue
-            }
+    func validateIntegrity(_ rules: some Sequence<(StatedRule, Rule)>) {
+        for (stated, rule) in rules {
+            guard rule.mode.verifies, rule.integrity != nil else { continue }
+            let integrity = log.located(stated.reader.path("integrity"), "")
             func report(_ found: String, use: String) {
                 log.error(integrity, found: found, use: use)
             }
@@ -147,11 +148,12 @@ struct DeviceRuleValidation {
     }
 
     /// Each app that such a rule admits needs a key of its team, and a host that knows its tokens.
-    func validateDevices(_ rules: some Sequence<(RuleDraft, Rule)>) {
+    func validateDevices(_ rules: some Sequence<(StatedRule, Rule)>) {
         // Unreadable values are reported where they stand.
         guard !log.hasErrors else { return }
-        for (draft, rule) in rules {
-            guard rule.asksDevice, let device = draft.device else { continue }
+        for (stated, rule) in rules {
+            guard rule.asksDevice else { continue }
+            let device = log.located(stated.reader.path("device"), "")
             func report(_ found: String, use: String) { log.error(device, found: found, use: use) }
             let teams = apple.credentials.map(\.teamID)
             guard !teams.isEmpty else {

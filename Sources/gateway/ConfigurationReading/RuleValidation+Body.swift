@@ -13,8 +13,14 @@ extension RuleValidation {
 
     /// Whether a challenge is required. An unsigned challenge would protect nothing: a replayed
     /// assertion could have a fresh challenge beside it.
-    func challenge(of draft: RuleDraft, signing: SigningForm) -> ChallengeRule {
-        let stated = draft.challenge?.need
+    func challenge(of rule: StatedRule, signing: SigningForm) -> ChallengeRule {
+        let (settings, reader) = (rule.value.challenge, rule.reader)
+        let stated = settings.need.map { need in
+            // A mapping has a key for it.
+            let path = reader.path("challenge")
+            let hasKey = log.places["\(path).need"] != nil
+            return log.located(hasKey ? "\(path).need" : path, need)
+        }
         switch signing {
         case .lines(let parts, _) where parts.contains(.challenge):
             if let stated, stated.value == .none {
@@ -35,7 +41,7 @@ extension RuleValidation {
             }
             return .none
         case .content:
-            if let stated, stated.value != .none, draft.challenge?.pointer == nil {
+            if let stated, stated.value != .none, settings.pointer == nil {
                 log.warning(
                     stated,
                     found: "a challenge that the content need not hold",
@@ -43,7 +49,7 @@ extension RuleValidation {
                         "challenge: { need: \(stated.value.rawValue), json_pointer: /… } if it does"
                 )
             }
-            return stated?.value ?? (draft.challenge?.pointer == nil ? .none : .required)
+            return stated?.value ?? (settings.pointer == nil ? .none : .required)
         case .challenge:
             if let stated, stated.value != .required {
                 log.error(
@@ -56,15 +62,16 @@ extension RuleValidation {
         }
     }
 
-    func source(of draft: RuleDraft, signing: SigningForm) -> ChallengeSource {
-        guard let pointer = draft.challenge?.pointer else { return .field }
+    func source(of rule: StatedRule, signing: SigningForm) -> ChallengeSource {
+        guard let stated = rule.value.challenge.pointer else { return .field }
+        let pointer = log.located(rule.reader.path("challenge.json_pointer"), stated)
         if signing != .content {
             log.error(
                 pointer,
                 found: "it without sign: content, where it has no effect",
                 use: "sign: content, or no json_pointer"
             )
-        } else if draft.challenge?.need?.value == ChallengeRule.none {
+        } else if rule.value.challenge.need == ChallengeRule.none {
             log.error(
                 pointer,
                 found: "it with need: none, where it has no effect",
@@ -74,14 +81,15 @@ extension RuleValidation {
         return .jsonPointer(pointer.value)
     }
 
-    func body(of draft: RuleDraft, signing: SigningForm) -> BodyRule {
-        let body = draft.body?.value
-        let digest = body?.digest
+    func body(of rule: StatedRule, signing: SigningForm) -> BodyRule {
+        let (body, reader) = (rule.value.body, rule.reader)
+        let path = reader.path("body")
+        // A mapping has a key for it.
+        let place = log.places["\(path).digest"] == nil ? path : "\(path).digest"
         guard signing.coversBody else {
-            let isNone = digest?.value == RuleDraft.BodyDraft.Digest.none
-            if draft.reader.has("body"), !isNone || body?.limit != nil || body?.memory != nil {
+            if reader.has("body"), body.digest != .none || body.hasBounds {
                 useless(
-                    draft,
+                    reader,
                     "body",
                     with: "a sign that leaves the content out",
                     use: "a sign with body, or no body"
@@ -89,27 +97,26 @@ extension RuleValidation {
             }
             return .none
         }
-        let isContent = signing == .content
-        let chosen = digest?.value ?? .held
-        if let digest { checkDigest(digest, isContent: isContent) }
-        switch chosen {
+        checkDigest(log.located(place, body.digest), isContent: signing == .content)
+        let memoryPlace = log.located("\(path).memory", body.memory)
+        switch body.digest {
         case .none: return .none
         case .streamed:
-            if let memory = body?.memory {
+            if body.memory != nil {
                 log.error(
-                    memory,
+                    memoryPlace,
                     found: "it with digest: streamed, where it has no effect",
                     use: "digest: held, or no memory"
                 )
             }
-            return .streamed(limit: body?.limit?.value ?? Self.streamedLimit)
+            return .streamed(limit: body.limit ?? Self.streamedLimit)
         case .held:
-            let usual = draft.challenge?.pointer == nil ? Self.heldLimit : Self.parsedLimit
-            let limit = body?.limit?.value ?? usual
-            let memory = body?.memory?.value ?? min(limit, Self.heldMemory)
-            if let stated = body?.memory, memory > limit {
+            let isParsed = rule.value.challenge.pointer != nil
+            let limit = body.limit ?? (isParsed ? Self.parsedLimit : Self.heldLimit)
+            let memory = body.memory ?? min(limit, Self.heldMemory)
+            if memory > limit {
                 log.error(
-                    stated,
+                    memoryPlace,
                     found: "\(memory.text) with a limit of \(limit.text)",
                     use: "no more than the limit"
                 )
@@ -118,7 +125,7 @@ extension RuleValidation {
         }
     }
 
-    private func checkDigest(_ digest: Located<RuleDraft.BodyDraft.Digest>, isContent: Bool) {
+    private func checkDigest(_ digest: Located<RuleSettings.Body.Digest>, isContent: Bool) {
         switch digest.value {
         case .held: break
         case .streamed:

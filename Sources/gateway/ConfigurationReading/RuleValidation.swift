@@ -3,10 +3,11 @@ import RequestBinding
 import Rules
 import Services
 
-/// Turns drafts of rules into rules: references, defaults, and options without effect.
+/// Turns rules as the file states them into rules: references, defaults, and options without
+/// effect.
 struct RuleValidation {
     let origins: [String]
-    let fallback: RuleDraft?
+    let fallback: StatedRule?
     let log: ProblemLog
     let appIDs: [String]
     let knownApps: Set<String>
@@ -23,60 +24,64 @@ struct RuleValidation {
 
     init(
         origins: [String],
-        apps: [AppDraft],
-        _ fallback: RuleDraft?,
-        _ rules: [RuleDraft],
+        apps: [Stated<AppSettings>],
+        _ fallback: StatedRule?,
+        _ rules: [StatedRule],
         log: ProblemLog
     ) {
         self.origins = origins
         self.fallback = fallback
         self.log = log
-        appIDs = apps.compactMap(\.id?.value)
+        appIDs = apps.map(\.value.name).filter { !$0.isEmpty }
         // An app that could not be read is reported at its place.
-        let areRead = apps.allSatisfy { $0.environments?.isEmpty == false }
-        lacksProductionApp = areRead && !apps.isEmpty && !apps.contains(where: \.isProduction)
-        usesDefaultOrigin = rules.contains { !$0.reader.has("origin") && $0.mode?.value != .deny }
+        let areRead = apps.allSatisfy { !$0.value.environments.isEmpty }
+        lacksProductionApp =
+            areRead && !apps.isEmpty && !apps.contains(where: \.value.isProduction)
+        usesDefaultOrigin = rules.contains { !$0.reader.has("origin") && $0.value.mode != .deny }
         originPlaces = Dictionary(zip(origins, origins.indices)) { first, _ in first }
         knownApps = Set(appIDs)
         proofs = RuleProofs([], of: [], bound: [], log: log)
     }
 
     /// A rule of the list; `nil` when a mandatory part is missing.
-    mutating func rule(_ draft: RuleDraft, index: Int) -> Rule? {
-        draft.reader.require("id", use: "id: a stable name, which logs and metrics show")
-        draft.reader.require("match", use: "match: { path: /v1/orders }")
-        draft.reader.require("mode", use: "mode: \(Self.modes)")
-        if let id = draft.id { log.claim(id, in: &places, use: "another id") }
-        let origin = origin(of: draft)
-        let demands = demands(of: draft, id: draft.id?.value ?? "")
-        guard let id = draft.id, let match = draft.match, let mode = draft.mode, let demands,
-            origin != nil || mode.value == .deny
-        else { return nil }
-        return Rule(
-            id: id.value,
-            index: index,
-            match: match.value,
-            origin: origin,
-            mode: mode.value,
-            allowEncoded: allowance(of: draft),
-            demands: demands
-        )
+    mutating func rule(_ stated: StatedRule, index: Int) -> Rule? {
+        let reader = stated.reader
+        reader.require("id", use: "id: a stable name, which logs and metrics show")
+        reader.require("match", use: "match: { path: /v1/orders }")
+        if let id = stated.value.id {
+            log.claim(reader.located("id", id), in: &places, use: "another id")
+        }
+        guard let id = stated.value.id, let match = stated.value.match else {
+            // What else is wrong with it.
+            _ = rule(stated, id: stated.value.id ?? "", index: index, match: .all)
+            return nil
+        }
+        return rule(stated, id: id, index: index, match: match)
     }
 
     /// The default.
-    func fallbackRule(_ draft: RuleDraft, index: Int) -> Rule? {
-        draft.reader.require("mode", use: "mode: \(Self.modes)")
-        let origin = origin(of: draft)
-        guard let demands = demands(of: draft, id: "default"), let mode = draft.mode,
-            origin != nil || mode.value == .deny
+    func fallbackRule(_ stated: StatedRule, index: Int) -> Rule? {
+        rule(stated, id: "default", index: index, match: .all)
+    }
+
+    private func rule(
+        _ stated: StatedRule,
+        id: String,
+        index: Int,
+        match: RouteMatch
+    ) -> Rule? {
+        stated.reader.require("mode", use: "mode: \(Self.modes)")
+        let origin = origin(of: stated)
+        guard let demands = demands(of: stated, id: id), let mode = stated.value.mode,
+            origin != nil || mode == .deny
         else { return nil }
         return Rule(
-            id: "default",
+            id: id,
             index: index,
-            match: .all,
+            match: match,
             origin: origin,
-            mode: mode.value,
-            allowEncoded: allowance(of: draft),
+            mode: mode,
+            allowEncoded: stated.value.allowEncoded,
             demands: demands
         )
     }
@@ -84,13 +89,13 @@ struct RuleValidation {
     private static let modes = Mode.allCases.map(\.rawValue).joined(separator: " | ")
 
     /// Finds rules that follow one which matches all their requests.
-    func findShadows(_ drafts: [RuleDraft]) {
+    func findShadows(_ rules: [StatedRule]) {
         var index = CoverIndex()
-        for (place, draft) in drafts.enumerated() {
-            guard let match = draft.match,
-                let first = index.add(match.value, number: place).map({ drafts[$0] })
+        for (place, stated) in rules.enumerated() {
+            guard let match = stated.located("match", \.match), let value = match.value,
+                let first = index.add(value, number: place).map({ rules[$0] })
             else { continue }
-            let id = first.id.map { " (\($0.value))" } ?? ""
+            let id = first.value.id.map { " (\($0))" } ?? ""
             log.error(
                 match,
                 found: "only requests that meet the rule at \(first.reader.place.text)\(id) before",
@@ -100,11 +105,11 @@ struct RuleValidation {
     }
 
     /// Finds rules for paths that the gateway answers itself, before it looks for a rule.
-    func findUnreached(_ drafts: [RuleDraft], endpoints: String) {
+    func findUnreached(_ rules: [StatedRule], endpoints: String) {
         let own = [endpoints + "/", endpoints + FrontTrials.suffix]
-        for match in drafts.compactMap(\.match) {
-            let path = match.value.path.text
-            guard let prefix = own.first(where: path.hasPrefix) else { continue }
+        for match in rules.compactMap({ $0.located("match", \.match) }) {
+            guard let path = match.value?.path.text, let prefix = own.first(where: path.hasPrefix)
+            else { continue }
             log.error(
                 match,
                 found: "\(path), which no request reaches: the gateway answers what is below "
@@ -116,129 +121,111 @@ struct RuleValidation {
 
     /// The rule's origin, or the default's. A missing origin of the default is reported once,
     /// there.
-    private func origin(of draft: RuleDraft) -> OriginIndex? {
-        let isDefault = draft.reader.keyPath == "default"
-        let denies = draft.mode?.value == .deny
-        if denies, draft.reader.has("origin"), !isDefault || !usesDefaultOrigin {
-            warnIdle(draft, "origin", .deny)
+    private func origin(of stated: StatedRule) -> OriginIndex? {
+        let reader = stated.reader
+        let isDefault = reader.keyPath == "default"
+        let denies = stated.value.mode == .deny
+        if denies, reader.has("origin"), !isDefault || !usesDefaultOrigin {
+            warnIdle(reader, "origin", mode: .deny)
             return nil
         }
-        guard let name = draft.origin ?? fallback?.origin else {
+        let own = stated.located("origin", \.origin)
+        guard let name = own?.value ?? fallback?.value.origin else {
             // A default that forwards and has no origin is reported once, there.
-            let isReported = !isDefault && fallback?.mode?.value != .deny
-            if !denies, !isReported, !draft.reader.has("origin") {
-                draft.reader.require("origin", use: "origin: \(origins.joined(separator: " | "))")
+            let isReported = !isDefault && fallback?.value.mode != .deny
+            if !denies, !isReported, !reader.has("origin") {
+                reader.require("origin", use: "origin: \(origins.joined(separator: " | "))")
             }
             return nil
         }
-        guard let index = originPlaces[name.value] else {
-            guard draft.origin != nil else { return nil }
-            log.unknown("origin", name, among: origins)
+        guard let index = originPlaces[name] else {
+            guard let own else { return nil }
+            log.unknown("origin", own.map { _ in name }, among: origins)
             return nil
         }
         return denies ? nil : OriginIndex(index)
     }
 
-    private func allowance(of draft: RuleDraft) -> PathConstructs {
-        (draft.allowEncoded ?? []).reduce(into: []) {
-            $0.insert(PathConstructs(rawValue: $1.value))
-        }
-    }
-
-    /// The demands, with defaults for missing parts of the draft; `nil` when they can't be
+    /// The demands, with defaults for missing parts of the rule; `nil` when they can't be
     /// determined.
-    private func demands(of draft: RuleDraft, id: String) -> Rule.Demands? {
-        var demands = Rule.Demands(salt: id)
-        guard let mode = draft.mode else { return nil }
-        guard mode.value.verifies else {
-            var keys = RuleDraft.verifyingKeys
+    private func demands(of stated: StatedRule, id: String) -> Rule.Demands? {
+        let (settings, reader) = (stated.value, stated.reader)
+        guard let mode = settings.mode else { return nil }
+        var bare = Rule.Demands(salt: id)
+        guard mode.verifies else {
+            var keys = RuleSettings.verifyingKeys
             // A denied request never reaches an origin, whatever the interpretation of its path.
-            if mode.value == .deny { keys.append("allow_encoded") }
-            for key in keys where draft.reader.has(key) { warnIdle(draft, key, mode.value) }
-            return demands
+            if mode == .deny { keys.append("allow_encoded") }
+            for key in keys where reader.has(key) { warnIdle(reader, key, mode: mode) }
+            return bare
         }
-        if draft.takesAssertions { demands.apps = apps(of: draft) }
-        if let rollout = draft.rollout {
-            if mode.value == .observe { warnIdle(draft, "rollout", mode.value) }
-            let value = rollout.value
-            demands.rollout = Rollout(value.schedule, by: value.subject, salt: value.salt ?? id)
+        let apps = settings.takesAssertions ? apps(of: stated) : .production
+        if mode == .observe, stated.located("rollout", \.demands.rollout) != nil {
+            warnIdle(reader, "rollout", mode: mode)
         }
-        demands.also = proofs.also(of: draft)
-        guard draft.takesAssertions else {
-            demands.signing = .lines([], headers: [])
-            demands.accept = proofs.accept(of: draft, signing: demands.signing)
-            demands.preflight = preflight(of: draft)
-            return demands
+        bare.rollout = settings.demands.rollout.salted(id)
+        bare.also = proofs.also(of: stated)
+        guard settings.takesAssertions else {
+            bare.accept = proofs.accept(of: stated, signing: bare.signing)
+            bare.preflight = preflight(of: stated)
+            return bare
         }
-        demands.signing = signing(of: draft)
-        demands.challenge = challenge(of: draft, signing: demands.signing)
-        demands.challengeSource = source(of: draft, signing: demands.signing)
-        demands.counter = draft.counter?.value ?? .standard
-        demands.accept = proofs.accept(of: draft, signing: demands.signing)
-        demands.body = body(of: draft, signing: demands.signing)
-        demands.onError = draft.onError?.value ?? .refuse
-        demands.unsupported = proofs.unsupported(of: draft, demands.accept)
-        demands.preflight = preflight(of: draft)
-        demands.device = device(of: draft)
-        demands.risk = draft.risk?.rule(ofRule: id)
-        demands.integrity = draft.integrity.flatMap { proofs.integrity($0) }
-        demands.fallback = draft.fallback
-        demands.fields = draft.fields?.value ?? .standard
-        if demands.challenge == .none, draft.nextChallenge?.value == true {
+        var demands = settings.demands
+        (demands.rollout, demands.also, demands.apps) = (bare.rollout, bare.also, apps)
+        demands.signing = signing(of: stated)
+        demands.challenge = challenge(of: stated, signing: demands.signing)
+        demands.challengeSource = source(of: stated, signing: demands.signing)
+        demands.accept = proofs.accept(of: stated, signing: demands.signing)
+        demands.body = body(of: stated, signing: demands.signing)
+        demands.unsupported = proofs.unsupported(of: stated, demands.accept)
+        demands.preflight = preflight(of: stated)
+        if let risk = demands.risk {
+            // A key's place in this rollout is independent of its place in the rule's own.
+            demands.risk?.rollout = risk.rollout.salted("\(id)/risk")
+        }
+        demands.integrity = demands.integrity.flatMap {
+            proofs.integrity($0, at: reader.path("integrity"))
+        }
+        if demands.challenge == .none, settings.nextChallenge == true {
             useless(
-                draft,
+                reader,
                 "next_challenge",
                 with: "no challenge asked for",
                 use: "challenge: required or optional, or no next_challenge"
             )
         }
-        demands.sendsNextChallenge = draft.nextChallenge?.value ?? (demands.challenge == .required)
-        checkHeaders(of: draft, fields: demands.fields)
+        demands.sendsNextChallenge = settings.nextChallenge ?? (demands.challenge == .required)
+        checkHeaders(of: stated)
         return demands
     }
 
     /// The treatment of preflights, which are always OPTIONS.
-    private func preflight(of draft: RuleDraft) -> PreflightRule {
-        guard let stated = draft.preflight?.value else { return .judge }
-        if let methods = draft.match?.value.methods, !methods.contains("OPTIONS") {
+    private func preflight(of stated: StatedRule) -> PreflightRule {
+        guard stated.located("preflight", \.demands.preflight) != nil else { return .judge }
+        if let methods = stated.value.match?.methods, !methods.contains("OPTIONS") {
             useless(
-                draft,
+                stated.reader,
                 "preflight",
                 with: "methods that leave OPTIONS out",
                 use: "OPTIONS among them, or no preflight"
             )
         }
-        return stated
+        return stated.value.demands.preflight
     }
 
-    private func device(of draft: RuleDraft) -> DeviceRule? {
-        guard let stated = draft.device?.value, let refused = stated.refused else { return nil }
-        return DeviceRule(
-            refused: refused,
-            onError: stated.onError?.value ?? .refuse,
-            timeout: stated.timeout?.value ?? DeviceRule.defaultTimeout
-        )
-    }
-
-    private func signing(of draft: RuleDraft) -> SigningForm {
-        let headers = draft.headers?.map(\.value) ?? []
-        switch draft.sign?.value ?? .parts(.all) {
-        case .parts(let parts): return .lines(parts, headers: headers)
-        case .content: return withoutHeaders(draft, "content", .content)
-        case .challenge: return withoutHeaders(draft, "challenge", .challenge)
+    private func signing(of stated: StatedRule) -> SigningForm {
+        let word: String
+        let form: SigningForm
+        switch stated.value.sign {
+        case .parts(let parts): return .lines(parts, headers: stated.value.headers)
+        case .content: (word, form) = ("content", .content)
+        case .challenge: (word, form) = ("challenge", .challenge)
         }
-    }
-
-    private func withoutHeaders(
-        _ draft: RuleDraft,
-        _ name: String,
-        _ form: SigningForm
-    ) -> SigningForm {
-        if draft.reader.has("headers") {
+        if stated.reader.has("headers") {
             useless(
-                draft,
+                stated.reader,
                 "headers",
-                with: "sign: \(name)",
+                with: "sign: \(word)",
                 use: "sign: [method, target, body, challenge], or no headers"
             )
         }
@@ -247,14 +234,15 @@ struct RuleValidation {
 
     /// An assertion can't cover itself. Digest and challenge have their own lines. A signature over
     /// fields that the gateway removes or writes itself would protect nothing.
-    private func checkHeaders(of draft: RuleDraft, fields: FieldNames) {
+    private func checkHeaders(of stated: StatedRule) {
+        let fields = stated.value.demands.fields
         let own = [fields.assertion, fields.challenge, Array("content-digest".utf8)]
-        let origin = (draft.origin ?? fallback?.origin)?.value ?? ""
+        let origin = stated.value.origin ?? fallback?.value.origin ?? ""
         // From all clients, and as they sent them.
         let kept = (keptFields[origin] ?? []).filter {
             FieldKindSet.overrides.contains(FieldKind(name: Array($0.utf8)))
         }
-        for header in draft.headers ?? [] {
+        for header in stated.located(all: "headers", \.headers) {
             let name = Array(header.value.utf8)
             let reason: String
             if own.contains(name) {
@@ -298,8 +286,7 @@ struct RuleValidation {
     ///
     /// It is no error: changing `enforce` to `observe` or `off` is the operator's emergency exit,
     /// and changing this one word must be enough.
-    private func warnIdle(_ draft: RuleDraft, _ key: String, _ mode: Mode) {
-        let reader = draft.reader
+    private func warnIdle(_ reader: MappingReader, _ key: String, mode: Mode) {
         reader.warning(
             key,
             found: "it with mode: \(mode.rawValue), where it has no effect",
@@ -308,8 +295,7 @@ struct RuleValidation {
     }
 
     /// Reports an option without an effect in its place.
-    func useless(_ draft: RuleDraft, _ key: String, with reason: String, use: String) {
-        let reader = draft.reader
+    func useless(_ reader: MappingReader, _ key: String, with reason: String, use: String) {
         reader.error(key, found: "it with \(reason), where it has no effect", use: use)
     }
 }

@@ -23,7 +23,7 @@ package enum ServerAddress: Hashable, Sendable {
             return
         }
         guard let colon = text.lastIndex(of: ":"),
-            let port = MappingReader.digits(text[text.index(after: colon)...]),
+            let port = Int(digits: text[text.index(after: colon)...]),
             (allowsPortZero ? 0...65_535 : 1...65_535).contains(port)
         else { return nil }
         self.init(host: text[..<colon], port: UInt16(port))

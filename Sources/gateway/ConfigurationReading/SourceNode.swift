@@ -288,9 +288,9 @@ extension SourceNode {
                 let isNothing = scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
                 content = isNothing ? Content.nothing : Content.text(scalar.string)
             case .sequence(let sequence):
-                content = list(sequence, place, keyPath, depth).map(Content.list)
+                content = list(sequence, at: place, keyPath, depth: depth).map(Content.list)
             case .mapping(let mapping):
-                content = members(mapping, place, keyPath, depth).map(Content.mapping)
+                content = members(mapping, at: place, keyPath, depth: depth).map(Content.mapping)
             case .alias:
                 log.error(place, keyPath, found: "an alias", use: "the value itself")
                 content = nil
@@ -300,9 +300,9 @@ extension SourceNode {
 
         private mutating func list(
             _ sequence: Node.Sequence,
-            _ place: Problem.Place,
+            at place: Problem.Place,
             _ keyPath: String,
-            _ depth: Int
+            depth: Int
         ) -> [SourceNode]? {
             var list: [SourceNode] = []
             for (index, element) in sequence.enumerated() {
@@ -316,9 +316,9 @@ extension SourceNode {
 
         private mutating func members(
             _ mapping: Node.Mapping,
-            _ place: Problem.Place,
+            at place: Problem.Place,
             _ keyPath: String,
-            _ depth: Int
+            depth: Int
         ) -> [Member]? {
             var members: [Member] = []
             var names: Set<String> = []

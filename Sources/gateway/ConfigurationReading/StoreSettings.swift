@@ -22,7 +22,7 @@ package struct StoreSettings: Hashable, Sendable, Declared {
             .needs(.restart)
         Key("must_exist", \.mustExist, .flag)
             .means("Whether a start that finds no database is refused. Otherwise it makes one.")
-        Key("postgresql", \.database, database)
+        Key("postgresql", orNone: \.database, database)
             .means("In the place of sqlite: a database that several gateways share.")
             .needs(.restart)
         Key("expire_unused", \.expireUnused, expiry)
@@ -50,22 +50,10 @@ package struct StoreSettings: Hashable, Sendable, Declared {
         text: { $0 }
     )
 
-    private static let database: ValueForm<PostgreSQLSettings?> = {
-        var form = ValueForm<PostgreSQLSettings?> { reader, key in
-            guard let node = reader.node(key) else { return nil }
-            let settings = PostgreSQLSettings(node, log: reader.log)
-            return settings.map {
-                Located(value: $0, place: node.place, keyPath: reader.path(key))
-            }
-        }
-        form.inner = { old, new, keyPath in
-            guard let old, let new else {
-                return old == new ? [] : [SettingChange(keyPath: keyPath)]
-            }
-            return PostgreSQLSettings.keys.changes(from: old, to: new, at: keyPath)
-        }
-        return form
-    }()
+    private static let database = ValueForm<PostgreSQLSettings>.declared { reader, key in
+        guard let node = reader.node(key) else { return nil }
+        return PostgreSQLSettings(node, log: reader.log).map { reader.located(key, $0) }
+    }
 
     private static let expiry = ValueForm<KeyAge?>(
         { reader, key in
@@ -158,7 +146,7 @@ extension PostgreSQLSettings: Declared {
 
     /// Reads `store.postgresql`; `nil` without an address.
     init?(_ node: SourceNode, log: ProblemLog) {
-        let stated = Stated(node, "store.postgresql", over: Self(address: ""), log)
+        let stated = Stated(node, at: "store.postgresql", over: Self(address: ""), log)
         guard let stated, let address = stated.located("address", \.address) else { return nil }
         self = stated.value
         Self.examine(address, log)

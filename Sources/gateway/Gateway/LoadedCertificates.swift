@@ -206,7 +206,7 @@ struct LoadedCertificates: Sendable {
         _ use: String
     ) {
         let place = configuration.place(of: keyPath)
-        problems.append(Problem(severity, place, keyPath, found: found, use: use))
+        problems.append(Problem(severity, at: place, keyPath, found: found, use: use))
     }
 
     /// - pair: the certificate and the key that were loaded together; `nil` for other files.

@@ -108,7 +108,7 @@ package struct Preparation: Sendable {
         use: String
     ) {
         let place = configuration.place(of: keyPath)
-        problems.append(Problem(severity, place, keyPath, found: found, use: use))
+        problems.append(Problem(severity, at: place, keyPath, found: found, use: use))
     }
 
     // MARK: The process
@@ -238,14 +238,14 @@ extension Preparation {
             StorePreview.birthplace(file) != .taken
         {
             let (found, use) = StoreOpening.missing
-            return [Problem(.error, place, keyPath, found: "\(file): \(found)", use: use)]
+            return [Problem(.error, at: place, keyPath, found: "\(file): \(found)", use: use)]
         }
         guard let file = configuration.store.file,
             let problem = StorePreview.problem(of: file, age: age)
         else { return [] }
         let found = "\(problem.path), which \(problem.detail)"
         let use = "another store, or do this: \(problem.hint)"
-        return [Problem(.error, place, keyPath, found: found, use: use)]
+        return [Problem(.error, at: place, keyPath, found: found, use: use)]
     }
 
     /// The start's problems with a database that several gateways share. It asks the database, and
@@ -260,7 +260,7 @@ extension Preparation {
         let place = configuration.place(of: keyPath)
         func problem(_ severity: Problem.Severity, _ found: String, _ next: String?) -> Problem {
             let use = "another database, or do this: \(next ?? "see its log")"
-            return Problem(severity, place, keyPath, found: found, use: use)
+            return Problem(severity, at: place, keyPath, found: found, use: use)
         }
         do throws(JournalError) {
             let found = try DatabaseCheckup(database)
@@ -283,7 +283,7 @@ extension Preparation {
             guard case .unix(let path) = address, let found = obstacle(path) else { return nil }
             return Problem(
                 .error,
-                configuration.place(of: keyPath),
+                at: configuration.place(of: keyPath),
                 keyPath,
                 found: found,
                 use: "a path in a folder that exists and that the gateway may write"
@@ -300,7 +300,7 @@ extension Preparation {
         guard let shortage else { return [] }
         let place = configuration.place(of: "event_loops")
         let use = "a higher limit (ulimit -n 1024, LimitNOFILE= in a unit), or fewer event loops"
-        return [Problem(.warning, place, "event_loops", found: shortage.what, use: use)]
+        return [Problem(.warning, at: place, "event_loops", found: shortage.what, use: use)]
     }
 
     private static func obstacle(_ path: String) -> String? {

@@ -157,9 +157,10 @@ extension OriginServerSettings {
 extension GatewayConfiguration {
     /// `nil` where verdicts are not signed.
     var verdictSigner: VerdictSigner? {
-        settings.verdict.map { verdict in
-            VerdictSigner(
-                verdict.key,
+        settings.verdict.flatMap { verdict in
+            guard let key = verdict.key else { return nil }
+            return VerdictSigner(
+                key,
                 verdict.claims,
                 origins: settings.origins.map {
                     VerdictSigner.Origin($0.name, audience: $0.audience)

@@ -60,7 +60,7 @@ package struct RolloutFile: Sendable {
         } catch {
             let silence = Problem(
                 .warning,
-                configuration.place(of: "store.postgresql"),
+                at: configuration.place(of: "store.postgresql"),
                 "store.postgresql",
                 found: "no orders about rollouts but those kept here, if any: \(error.text)",
                 use: "a database that answers, or STATE_DIRECTORY as the gateway has it"
@@ -82,7 +82,7 @@ package struct RolloutFile: Sendable {
             let other = error.path == file.path ? "" : " and \(file.path)"
             let problem = Problem(
                 .error,
-                Problem.Place(file: error.path, line: 1),
+                at: Problem.Place(file: error.path, line: 1),
                 "",
                 found: error.text,
                 use: """

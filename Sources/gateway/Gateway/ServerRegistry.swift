@@ -88,7 +88,7 @@ struct ServerRegistry: Sendable {
                     ? "for which the resolver does not answer" : "which has no address"
                 return Problem(
                     .warning,
-                    configuration.place(of: keyPath),
+                    at: configuration.place(of: keyPath),
                     keyPath,
                     found: "\(server.text), \(why); the gateway keeps looking it up",
                     use: "a name that this machine resolves (getent hosts NAME), or an IP address"

@@ -177,19 +177,19 @@ struct ExplainCommand: ParsableCommand {
 
     func run() throws {
         let configuration = try LoadedFile.configuration(file)
-        let sketch = RequestSketch(
+        var sketch = RequestSketch(
             method: method,
             url: url,
             headers: headers.compactMap(RequestSketch.header)
         )
         let orders = RolloutFile.orders(of: configuration)
         if let problem = orders.problem { StandardError.write(problem.text) }
+        sketch.key = try key.map { try keyID(named: $0, configuration) }
+        sketch.client = client.flatMap { IPAddress($0) }
         let explanation = Explanation(
             sketch,
             configuration,
             orders: orders.orders,
-            key: try key.map { try keyID(named: $0, configuration) },
-            client: client.flatMap { IPAddress($0) },
             now: .current,
             lookUp: { lookUp($0, configuration) }
         )

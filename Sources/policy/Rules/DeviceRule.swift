@@ -4,11 +4,11 @@ package struct DeviceRule: Hashable, Sendable {
     package static let defaultTimeout = Duration.seconds(2)
 
     /// A device whose bits are one of these is refused. Bits that were never set are both clear.
-    package let refused: Set<DeviceBits>
+    package var refused: Set<DeviceBits>
     /// What happens when Apple tells nothing.
-    package let onError: DependencyErrorRule
+    package var onError: DependencyErrorRule
     /// How long the request waits for Apple.
-    package let timeout: Duration
+    package var timeout: Duration
 
     package init(
         refused: Set<DeviceBits>,

@@ -58,7 +58,7 @@ package struct IntegrityRule: Hashable, Sendable {
     package static let activityLevels = 1...4
 
     /// The proof whose tokens carry the verdict.
-    package let proof: TokenProof
+    package var proof: TokenProof
     /// `device`: labels of which one is enough. Default none: any phone.
     package var device: Set<IntegrityVerdict.Device> = []
     /// `licensed`: whether the account has to have the app from Google Play. Default no.

@@ -31,7 +31,7 @@ package struct RiskRule: Equatable, Sendable {
     package static let daysMaxDefault = 90
 
     /// The highest metric that is within the limit, 0…``limitMax``.
-    package let max: Int
+    package var max: Int
     package var unknown = Unknown.allow
     package var action = Action.mark
     /// The most days of a metric's age.

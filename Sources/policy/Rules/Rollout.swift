@@ -199,7 +199,8 @@ package struct GuardRule: Hashable, Sendable {
     package static let refusedMin = 10
 
     /// The guard falls above this share of the installs; neither 0 % nor 100 %.
-    package let refused: Share
+    package var refused: Share
+    package var unit = Unit.installs
     /// The length of the sliding window, 1m…1h.
     package var window = windowDefault
     /// The least number of installs for a decision, 10…1000000.

@@ -29,10 +29,10 @@ enum AndroidPolicyText {
             guard seen.insert(name).inserted else { throw reader.error("\(name) is given twice") }
             switch name {
             case "security_levels":
-                policy.securityLevels = try words(&reader, text, SecurityLevel.allCases)
+                policy.securityLevels = try words(&reader, text, of: SecurityLevel.allCases)
             case "boot_states":
-                policy.bootStates = try words(&reader, text, VerifiedBootState.allCases)
-            case "origins": policy.origins = try words(&reader, text, KeyOrigin.allCases)
+                policy.bootStates = try words(&reader, text, of: VerifiedBootState.allCases)
+            case "origins": policy.origins = try words(&reader, text, of: KeyOrigin.allCases)
             case "provisioning": policy.provisioning = try provisioning(&reader, text)
             case "require_locked":
                 guard case .boolean(let isRequired) = try reader.scalar(text) else {
@@ -59,31 +59,31 @@ enum AndroidPolicyText {
         _ text: Span<UInt8>
     ) throws(JSONError) -> Set<Provisioning> {
         guard reader.peek(text) == UInt8(ascii: "\"") else {
-            return try words(&reader, text, Provisioning.allCases)
+            return try words(&reader, text, of: Provisioning.allCases)
         }
         let word = String(decoding: try reader.string(text), as: UTF8.self)
         if word == "any" { return Set(Provisioning.allCases) }
-        return [try value(word, Provisioning.allCases, reader)]
+        return [try value(word, of: Provisioning.allCases, reader)]
     }
 
     private static func words<Value: Worded>(
         _ reader: inout JSONReader,
         _ text: Span<UInt8>,
-        _ all: [Value]
+        of all: [Value]
     ) throws(JSONError) -> Set<Value> {
         var values: Set<Value> = []
         try reader.beginArray(text)
         while try reader.nextElement(text) {
             _ = reader.peek(text)
             let word = String(decoding: try reader.string(text), as: UTF8.self)
-            values.insert(try value(word, all, reader))
+            values.insert(try value(word, of: all, reader))
         }
         return values
     }
 
     private static func value<Value: Worded>(
         _ word: String,
-        _ all: [Value],
+        of all: [Value],
         _ reader: JSONReader
     ) throws(JSONError) -> Value {
         let name = String(word.lowercased().map { $0 == "_" ? "-" : $0 })

@@ -8,79 +8,55 @@ import Tokens
 import Verification
 
 /// A configuration in its file's words: typed, all optional, each value with its place.
-struct ConfigurationDraft {
+struct StatedConfiguration {
     /// The place of the rules.
-    enum RulesDraft {
+    enum RuleSource {
         case none
-        case list([RuleDraft])
+        case list([StatedRule])
         case folder(Located<String>)
     }
 
     let stated: Stated<GatewaySettings>
     let folder: String
-    let admin: [AdminDraft]
-    let origins: [OriginDraft]
-    let apps: [AppDraft]
+    let apps: [Stated<AppSettings>]
     let apple: Stated<AppleSettings>?
-    let verdict: VerdictDraft
     let google: Stated<GoogleSettings>?
-    let proofs: [ProofDraft]
-    let fallback: RuleDraft?
-    let rules: RulesDraft
+    let proofs: [StatedProof]
+    let fallback: StatedRule?
+    let rules: RuleSource
 
     var settings: GatewaySettings { stated.value }
     var reader: MappingReader { stated.reader }
 
     init?(_ root: SourceNode, folder: String, log: ProblemLog) {
         log.folder = folder
-        guard let stated = Stated(root, "", over: GatewaySettings(), log) else { return nil }
+        guard let stated = Stated(root, at: "", over: GatewaySettings(), log) else { return nil }
         self.stated = stated
         self.folder = folder
         let reader = stated.reader
-        admin = AdminDraft.all(reader)
-        origins = OriginDraft.all(reader, stated.value.timeouts)
         apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
-            AppDraft(node, keyPath, log: log)
+            Stated(node, at: keyPath, over: AppSettings(), log)
         }
-        apple = Stated(reader.node("apple"), "apple", over: AppleSettings(), log)
-        verdict = VerdictDraft(reader)
-        google = Stated(reader.node("google"), "google", over: GoogleSettings(), log)
-        proofs = ProofDraft.all(reader)
+        apple = Stated(reader, "apple", over: AppleSettings())
+        google = Stated(reader, "google", over: GoogleSettings())
+        proofs = StatedProof.all(reader)
         fallback = reader.node("default").flatMap {
-            RuleDraft($0, "default", isDefault: true, log: log)
+            RuleSettings.read($0, at: "default", isDefault: true, log)
         }
         rules = Self.rules(reader, folder: folder)
     }
 
-    /// A host name or an IP address, with or without a port.
-    static func hostName(_ text: String) -> String? {
-        if HostPattern(text: text) != nil, !text.contains("*") { return text }
-        return ServerAddress(text: text, allowsPortZero: false).flatMap { $0.isUnix ? nil : text }
-    }
-
-    static func plainPath(_ text: String) -> String? {
-        guard let pattern = try? PathPattern(text), !pattern.hasRest, text != "/",
-            !text.contains("*"), !text.contains("%"), !text.contains(";"), !text.hasSuffix("/")
-        else { return nil }
-        return text
-    }
-
-    private static func rules(_ reader: MappingReader, folder: String) -> RulesDraft {
+    private static func rules(_ reader: MappingReader, folder: String) -> RuleSource {
         guard let node = reader.node("rules") else { return .none }
-        reader.log.record?.text("rules", use: "a folder of rule files, or a list of rules")
+        let use = "a folder of rule files, or a list of rules"
+        reader.log.record?.text("rules", ReadingRecord.Text(use: use))
         switch node.content {
         case .text(let text) where !text.isEmpty:
             let path = FilePath.joined(folder, text)
             return .folder(Located(value: path, place: node.place, keyPath: "rules"))
         case .list(let nodes):
-            return .list(
-                nodes.enumerated().compactMap { index, node in
-                    let keyPath = RuleDraft.keyPath(of: node, at: "rules[\(index)]", reader.log)
-                    return RuleDraft(node, keyPath, isDefault: false, log: reader.log)
-                }
-            )
+            return .list(RuleSettings.all(nodes, at: "rules", reader.log))
         case .text, .nothing, .mapping:
-            let use = "a folder of rule files, or a list of rules"
             reader.log.error(node.place, "rules", found: node.found, use: use)
             return .none
         }
@@ -88,13 +64,13 @@ struct ConfigurationDraft {
 }
 
 // Listeners at which other proxies ask for decisions.
-extension ConfigurationDraft {
+extension StatedConfiguration {
     /// Signed content can be verified only where the asking proxy sends it. Otherwise the
     /// application would execute content that was not judged.
     ///
     /// A listener without `decides` gets all content. Where no listener gets it, such a rule is an
     /// error. Where one does, the others refuse the rule's requests, which is worth a warning.
-    func validateDecisions(_ rules: some Sequence<(RuleDraft, Rule)>) {
+    func validateDecisions(_ rules: some Sequence<(StatedRule, Rule)>) {
         let listeners = settings.listeners
         let blind = listeners.filter { $0.decides.map { $0.content != .whole } ?? false }
             .compactMap { listener in
@@ -106,10 +82,9 @@ extension ConfigurationDraft {
             for decides in blind { warn(decides, signing.map(\.1)) }
             return
         }
-        for (draft, _) in signing {
-            reader.log.error(
-                draft.sign?.place ?? draft.reader.place,
-                draft.sign?.keyPath ?? draft.reader.path("sign"),
+        for (stated, _) in signing {
+            stated.reader.error(
+                "sign",
                 found: "signed content, which does not come where \(first.keyPath) is set",
                 use: "\(Self.remedy(first.value)); or sign: [method, target, challenge]"
             )

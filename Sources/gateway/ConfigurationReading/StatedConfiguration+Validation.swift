@@ -4,10 +4,10 @@ import Proxy
 import Rules
 import Services
 
-extension ConfigurationDraft {
+extension StatedConfiguration {
     /// The complete configuration, if the log has no error.
     func validated(
-        rules: [RuleDraft],
+        rules: [StatedRule],
         files: some ConfigurationFiles,
         log: ProblemLog
     ) -> GatewayConfiguration? {
@@ -18,11 +18,12 @@ extension ConfigurationDraft {
         requireApps(rules)
         settings.proofs = proofs.validated(named, hasStore: reader.has("store"))
         settings.apps = validatedApps(named, settings.proofs)
+        settings.statedApps = apps.map(\.value)
         validateStore(hasApps: !settings.apps.isEmpty, files: files)
         settings.apple = apple?.validated(named) ?? AppleSettings()
         validateAddressSource()
-        verdict.validate(origins, reader.log)
-        settings.admin = admin.compactMap { $0.listener(named) }
+        validateAudiences()
+        settings.admin = settings.admin.map { $0.readingToken(named) }
         requireOwnTokens(settings.admin)
         if let folder = stated.located("spill_folder", \.spillFolder) {
             require(folder: folder, files: files)
@@ -47,8 +48,8 @@ extension ConfigurationDraft {
         validatePlan(set)
         settings.probes.validate(endpoints: settings.endpointsPath, set, log: reader.log)
         validate(spillFolder: settings.spillFolder, set, files: files)
-        settings.origins = origins.map { $0.validated(named) }
-        settings.verdict = verdict.validated(named)
+        for origin in settings.origins { origin.validate(named) }
+        settings.verdict = settings.verdict?.readingKey(named)
         settings.google = google?.validated(named) ?? GoogleSettings()
         return GatewayConfiguration(
             settings: settings,
@@ -72,6 +73,20 @@ extension ConfigurationDraft {
                 "\(listener.keyPath).read_token_file",
                 found: "the token with which calls are made at another listener",
                 use: "a token of its own"
+            )
+        }
+    }
+
+    /// Reports audiences of origins where verdicts are not signed.
+    private func validateAudiences() {
+        guard settings.verdict == nil else { return }
+        for origin in settings.origins {
+            guard let audience = origin.audience else { continue }
+            reader.log.error(
+                reader.log.located("\(origin.keyPath).audience", audience),
+                found: "it without signed verdicts, which are what has an audience",
+                use: "verdict: { jwt: { key: verdict.pem, audience: orders } } beside it, or no "
+                    + "audience"
             )
         }
     }
@@ -120,22 +135,23 @@ extension ConfigurationDraft {
 
     /// All rules and the default. The index is built only when they have no error.
     private func ruleSet(
-        _ drafts: [RuleDraft],
+        _ stated: [StatedRule],
         apps: [AppPolicy],
         _ proofs: [ProofSettings],
         log: ProblemLog
     ) -> RuleSet? {
-        let names = origins.map(\.name.value)
-        var validator = RuleValidation(origins: names, apps: self.apps, fallback, drafts, log: log)
+        let origins = settings.origins
+        let names = origins.map(\.name)
+        var validator = RuleValidation(origins: names, apps: self.apps, fallback, stated, log: log)
         validator.proofs = ruleProofs(proofs, log)
         validator.keptFields = Dictionary(
-            origins.map { ($0.name.value, $0.keptFields) },
+            origins.map { ($0.name, $0.keptFields) },
             uniquingKeysWith: { first, _ in first }
         )
-        let built = drafts.enumerated().compactMap { validator.rule($1, index: $0) }
-        validator.findShadows(drafts)
-        validator.findUnreached(drafts, endpoints: settings.endpointsPath)
-        let methods = Set(drafts.flatMap { $0.match?.value.methods ?? [] })
+        let built = stated.enumerated().compactMap { validator.rule($1, index: $0) }
+        validator.findShadows(stated)
+        validator.findUnreached(stated, endpoints: settings.endpointsPath)
+        let methods = Set(stated.flatMap { $0.value.match?.methods ?? [] })
         if let section = reader.node("rules"), methods.count > RuleSet.methodsMax {
             log.error(
                 section.place,
@@ -144,16 +160,16 @@ extension ConfigurationDraft {
                 use: "at most \(RuleSet.methodsMax) different ones in all rules together"
             )
         }
-        guard let fallback, let last = validator.fallbackRule(fallback, index: drafts.count),
-            built.count == drafts.count
+        guard let fallback, let last = validator.fallbackRule(fallback, index: stated.count),
+            built.count == stated.count
         else { return nil }
-        let places = drafts.map { $0.match?.place ?? $0.reader.place } + [fallback.reader.place]
-        validator.findSharedHosts(built + [last], places, apps)
+        let places = stated.map { $0.reader.place(of: "match") } + [fallback.reader.place]
+        validator.findSharedHosts(built + [last], at: places, of: apps)
         let enrolling = apps.compactMap { $0.android?.settings.integrity?.proof }
         validator.proofs.findUnused(built + [last], self.proofs, enrolling: enrolling)
         guard !log.hasErrors else { return nil }
         let set = RuleSet(built, default: last, origins: origins.map(\.paths))
-        if let set { findAmbiguities(drafts, set) }
+        if let set { findAmbiguities(stated, set) }
         return set
     }
 
@@ -167,14 +183,14 @@ extension ConfigurationDraft {
     }
 
     /// Rules whose own requests their origin may assign to another rule.
-    private func findAmbiguities(_ drafts: [RuleDraft], _ set: RuleSet) {
-        for (draft, rule) in zip(drafts, set.rules) {
-            guard let match = draft.match, let rival = set.rival(of: rule) else { continue }
+    private func findAmbiguities(_ rules: [StatedRule], _ set: RuleSet) {
+        for (stated, rule) in zip(rules, set.rules) {
+            guard let rival = set.rival(of: rule) else { continue }
             let steps = rival.interpretation.involved.map { "\($0.key): \($0.word)" }
-            let origin = rule.origin.map { origins[$0.rawValue].name.value } ?? ""
+            let origin = rule.origin.map { settings.origins[$0.rawValue].name } ?? ""
             let path = String(decoding: rival.path, as: UTF8.self)
-            reader.log.error(
-                match,
+            stated.reader.error(
+                "match",
                 found: "only requests that meet rule \(rival.rule.id) too: servers that "
                     + "\(rival.interpretation.text) read their path as \(path)",
                 use: "one rule for both; or paths: { \(steps.joined(separator: ", ")) } for the "
@@ -202,10 +218,10 @@ extension ConfigurationDraft {
             listener.tls?.validate(files)
             listener.validate(trustsProxies: !settings.trustedProxies.isEmpty, reader.log)
         }
-        for draft in admin {
-            guard let address = draft.address else { continue }
+        for listener in settings.admin {
+            let address = reader.log.located("\(listener.keyPath).address", listener.address)
             claim(address)
-            guard draft.mayTellTooMuch else { continue }
+            guard listener.mayTellTooMuch else { continue }
             reader.log.warning(
                 address,
                 found: address.value.text,
@@ -227,9 +243,9 @@ extension ConfigurationDraft {
         return "includes \(first.value.text) at \(place)"
     }
 
-    private func requireApps(_ rules: [RuleDraft]) {
-        let verifying = (rules + [fallback].compactMap(\.self)).first { draft in
-            draft.mode?.value.verifies ?? false && draft.takesAssertions
+    private func requireApps(_ rules: [StatedRule]) {
+        let verifying = (rules + [fallback].compactMap(\.self)).first { rule in
+            rule.value.mode?.verifies ?? false && rule.value.takesAssertions
         }
         guard let verifying, !reader.has("apps") else { return }
         reader.log.error(
@@ -243,12 +259,12 @@ extension ConfigurationDraft {
     private func validatedApps(_ files: NamedFiles, _ proofs: [ProofSettings]) -> [AppPolicy] {
         let proofs = ruleProofs(proofs, reader.log)
         var seen: [String: Problem.Place] = [:]
-        return apps.compactMap { draft in
-            if let id = draft.id {
+        return apps.compactMap { app in
+            if let id = app.name {
                 let use = "each App ID once, with all its environments"
                 reader.log.claim(id, in: &seen, use: use)
             }
-            return draft.validated(files, proofs)
+            return app.validated(files, proofs)
         }
     }
 

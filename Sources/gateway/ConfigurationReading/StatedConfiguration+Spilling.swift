@@ -2,14 +2,14 @@ import Proxy
 import Rules
 
 // The folder of held content, and whether the content fits.
-extension ConfigurationDraft {
+extension StatedConfiguration {
     /// The folders for held content when the file names none.
     private static let spillFolders = ["/tmp", "/var/tmp", "/dev/shm"]
 
     /// Content within a rule's limit must find room when no other content is held. Otherwise its
     /// client would be asked to retry for ever.
     func validateHeld(
-        _ rules: some Sequence<(RuleDraft, Rule)>,
+        _ rules: some Sequence<(StatedRule, Rule)>,
         _ limits: ProxyLimits,
         in folder: String
     ) {
@@ -21,18 +21,17 @@ extension ConfigurationDraft {
         if limits.keyHeldMax < limits.addressHeldMax {
             shares.append(("key_held", limits.keyHeldMax, ""))
         }
-        for (draft, rule) in rules {
+        for (stated, rule) in rules {
             guard case .held(let limit, let memory) = rule.body else { continue }
-            for (key, bytes, note) in (memory < limit ? [total] : []) + shares {
+            for (bound, bytes, note) in (memory < limit ? [total] : []) + shares {
                 let most = ByteCount(bytes)
                 guard limit > most else { continue }
-                let stated = draft.body?.value.limit
+                let key = stated.value.body.limit == nil ? "body" : "body.limit"
                 let disk = note.isEmpty ? "" : ", or a spill_folder on a disk"
                 reader.log.error(
-                    stated?.place ?? draft.reader.place,
-                    stated?.keyPath ?? draft.reader.path("body"),
-                    found: "a limit of \(limit.text) with limits.\(key) of \(most.text)\(note)",
-                    use: "a limit of at most \(most.text), or a larger limits.\(key)\(disk)"
+                    reader.log.located(stated.reader.path(key), limit),
+                    found: "a limit of \(limit.text) with limits.\(bound) of \(most.text)\(note)",
+                    use: "a limit of at most \(most.text), or a larger limits.\(bound)\(disk)"
                 )
             }
         }
@@ -55,12 +54,15 @@ extension ConfigurationDraft {
 
     /// A reset shows an origin that a request is incomplete, and a Unix socket has no reset. A gRPC
     /// server runs a call when its message is whole, which is before the request's end.
-    func validateStreamed(_ rules: some Sequence<(RuleDraft, Rule)>) {
-        for (draft, rule) in rules {
-            guard case .streamed = rule.body, let digest = draft.body?.value.digest,
-                let origin = rule.origin, origins.indices.contains(origin.rawValue)
+    func validateStreamed(_ rules: some Sequence<(StatedRule, Rule)>) {
+        for (stated, rule) in rules {
+            let path = stated.reader.path("body")
+            let isWord = reader.log.places["\(path).digest"] == nil
+            let digest = reader.log.located(isWord ? path : "\(path).digest", "")
+            guard case .streamed = rule.body,
+                let origin = rule.origin, settings.origins.indices.contains(origin.rawValue)
             else { continue }
-            let target = origins[origin.rawValue]
+            let target = settings.origins[origin.rawValue]
             if target.http2 == .on {
                 reader.log.error(
                     digest,
@@ -70,8 +72,7 @@ extension ConfigurationDraft {
                 )
                 continue
             }
-            let servers = target.servers.map(\.value.address)
-            guard let socket = servers.first(where: \.isUnix) else { continue }
+            guard let socket = target.addresses.first(where: \.isUnix) else { continue }
             reader.log.warning(
                 digest,
                 found: "streamed to \(socket.text), where a broken request ends without a reset",

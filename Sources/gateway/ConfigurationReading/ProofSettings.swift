@@ -1,0 +1,245 @@
+import HTTPWire
+package import OutboundCalls
+package import Rules
+import Tokens
+
+/// A proof of the section `proofs`.
+package struct ProofSettings: Sendable {
+    /// How its tokens are checked.
+    package enum Kind: Sendable {
+        case jwt(JWTSettings)
+        case siteverify(SiteverifySettings)
+        case integrity(IntegritySettings)
+    }
+
+    package let proof: TokenProof
+    package let kind: Kind
+
+    /// What differs in another proof of the same name. Of secrets it tells only that they differ.
+    static let form = ValueForm<[ProofSettings]>.named(
+        { $0.proof.name },
+        changes: { old, new, keyPath in
+            let kinds: [SettingChange]
+            switch (old.kind, new.kind) {
+            case (.jwt(let old), .jwt(let new)):
+                kinds = JWTSettings.keys.changes(from: old, to: new, at: keyPath)
+            case (.siteverify(let old), .siteverify(let new)):
+                kinds = old == new ? [] : [SettingChange(keyPath: keyPath)]
+            case (.integrity(let old), .integrity(let new)):
+                let isSame = old.service == new.service && old.ageMax == new.ageMax
+                kinds = isSame ? [] : [SettingChange(keyPath: keyPath)]
+            case (.jwt, _), (.siteverify, _), (.integrity, _):
+                kinds = [SettingChange(keyPath: "\(keyPath).kind")]
+            }
+            let words = (old.proof.onError.rawValue, new.proof.onError.rawValue)
+            let places = (old.proof.place.text, new.proof.place.text)
+            return [
+                SettingChange(keyPath: "\(keyPath).field", from: places.0, to: places.1),
+                SettingChange(keyPath: "\(keyPath).on_error", from: words.0, to: words.1),
+            ].filter { $0.from != $0.to } + kinds
+        }
+    )
+}
+
+/// A proof as the file states it, before its files are read.
+struct StatedProof {
+    /// The kinds of proofs: `kind`.
+    enum Kind: String, CaseIterable {
+        case jwt
+        case siteverify
+        case integrity = "play-integrity"
+    }
+
+    private static let keys = Keys<Self> {
+        Key("kind").means("The kind of the tokens.")
+        Key("field").means("The field that has the token; Authorization with the scheme Bearer.")
+        Key("cookie").means("In its place: the cookie that has the token.")
+        Key("on_error").means("What happens when a token can't be checked. Without it, refuse.")
+    }
+
+    let name: Located<String>
+    private let reader: MappingReader
+    private let kind: Located<Kind>?
+    private let place: TokenProof.Place?
+    private let onError: Located<DependencyErrorRule>?
+    private let jwt: Stated<JWTSettings>
+    private let siteverify: SiteverifyDraft
+    private let integrity: IntegrityDraft
+
+    /// The proofs of the file, in their order.
+    static func all(_ reader: MappingReader) -> [StatedProof] {
+        guard let node = reader.node("proofs") else { return [] }
+        guard case .mapping(let members) = node.content, !members.isEmpty else {
+            let use = "a mapping: name: { kind: jwt, … }"
+            reader.log.error(node.place, "proofs", found: node.found, use: use)
+            return []
+        }
+        if members.count > countMax {
+            reader.log.error(
+                node.place,
+                "proofs",
+                found: "\(members.count) proofs",
+                use: "\(countMax) at most"
+            )
+        }
+        return members.compactMap { StatedProof($0, log: reader.log) }
+    }
+
+    /// The most proofs of a file.
+    private static let countMax = 32
+
+    private init?(_ member: SourceNode.Member, log: ProblemLog) {
+        let keyPath = "proofs.\(member.key)"
+        let names = Self.keys.names + Kind.allCases.flatMap(Self.keys(of:))
+        guard let reader = MappingReader(member.value, keyPath, keys: names, log: log) else {
+            return nil
+        }
+        Self.keys.note(reader)
+        self.reader = reader
+        name = Located(value: member.key, place: member.place, keyPath: keyPath)
+        if !Self.isName(member.key) {
+            log.error(
+                member.place,
+                keyPath,
+                found: SourceNode.quoted(member.key),
+                use: "1…32 lower-case letters, digits and hyphens, a letter first, and not "
+                    + Self.ownNames.joined(separator: " or ")
+            )
+        }
+        reader.require(
+            "kind",
+            use: "kind: \(Kind.allCases.map(\.rawValue).joined(separator: " | "))"
+        )
+        kind = reader.word("kind")
+        onError = reader.word("on_error")
+        let isIntegrity = kind?.value == .integrity
+        place = Self.place(reader, usual: isIntegrity ? IntegrityDraft.field : nil)
+        // Several kinds have keys of one name.
+        let meant = kind?.value
+        func own(_ kind: Kind) -> MappingReader {
+            meant == nil || meant == kind ? reader : reader.emptied
+        }
+        let keys = own(.jwt)
+        if meant == .jwt { JWTSettings.require(keys) }
+        jwt = Stated(keys, over: JWTSettings())
+        let isSiteverify = meant == .siteverify
+        siteverify = SiteverifyDraft(own(.siteverify), name: member.key, isMeant: isSiteverify)
+        integrity = IntegrityDraft(own(.integrity), name: member.key, isMeant: isIntegrity)
+        if let kind { Self.checkIdle(reader, kind.value) }
+    }
+
+    /// Reports keys of other kinds.
+    private static func checkIdle(_ reader: MappingReader, _ kind: Kind) {
+        let own = Set(keys(of: kind))
+        var seen = own
+        for other in Kind.allCases {
+            for key in keys(of: other) where reader.has(key) && seen.insert(key).inserted {
+                let kinds = Kind.allCases.filter { keys(of: $0).contains(key) }.map(\.rawValue)
+                reader.error(
+                    key,
+                    found: "it with kind: \(kind.rawValue), where it has no effect",
+                    use: "kind: \(kinds.joined(separator: " or ")), or no \(key)"
+                )
+            }
+        }
+    }
+
+    private static func keys(of kind: Kind) -> [String] {
+        switch kind {
+        case .jwt: JWTSettings.keys.names
+        case .siteverify: SiteverifyDraft.keys.names
+        case .integrity: IntegrityDraft.keys.names
+        }
+    }
+
+    private static let ownNames = ["assertion", "session"]
+
+    private static func isName(_ text: String) -> Bool {
+        let isPlain = text.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "-")
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        }
+        return isPlain && (1...32).contains(text.utf8.count) && text.first?.isLetter == true
+            && !ownNames.contains(text)
+    }
+
+    /// - usual: the field of a proof that names none; `nil` where it has to name one.
+    private static func place(_ reader: MappingReader, usual: String?) -> TokenProof.Place? {
+        if let usual, !reader.has("field"), !reader.has("cookie") {
+            return .field(Array(usual.utf8))
+        }
+        let use = "a field name that is not one of the gateway's own"
+        let field = reader.value("field", use: use) { text -> [UInt8]? in
+            guard let name = TextForm.fieldName(text).map({ Array($0.utf8) }) else {
+                return nil
+            }
+            let kind = FieldKind(name: name)
+            let isFree = kind == .other || kind == .authorization || text.lowercased() == usual
+            return isFree ? name : nil
+        }
+        let cookie = reader.value("cookie", use: "the name of a cookie") { text -> [UInt8]? in
+            let name = Array(text.utf8)
+            let isToken = TextForm.fieldName(text) != nil || text.contains("_")
+            return isToken && (1...128).contains(name.count)
+                && name.allSatisfy { (0x21...0x7E).contains($0) && !"=;,\"\\".utf8.contains($0) }
+                ? name : nil
+        }
+        guard reader.has("field") != reader.has("cookie") else {
+            reader.log.error(
+                reader,
+                found: reader.has("field")
+                    ? "a field and a cookie" : "neither a field nor a cookie",
+                use: "field: X-Firebase-AppCheck, field: Authorization (with the scheme Bearer), "
+                    + "or cookie: name"
+            )
+            return nil
+        }
+        return field.map { .field($0.value) } ?? cookie.map { .cookie($0.value) }
+    }
+
+    /// The proof as rules refer to it; `nil` where it could not be read, which was reported.
+    func proof(index: Int) -> TokenProof? {
+        place.map {
+            TokenProof(
+                name: name.value,
+                index: index,
+                place: $0,
+                onError: onError?.value ?? .refuse,
+                needsStore: kind?.value != .jwt || jwt.value.terms.use == .once
+            )
+        }
+    }
+
+    /// Whether its tokens carry Google Play's verdict.
+    var isIntegrity: Bool { kind?.value == .integrity }
+
+    /// The complete proof; `nil` where it has an error, which was reported.
+    func validated(_ proof: TokenProof, _ files: NamedFiles, hasStore: Bool) -> ProofSettings? {
+        switch kind?.value {
+        case .jwt:
+            jwt.validated(files, hasStore: hasStore).map {
+                ProofSettings(proof: proof, kind: .jwt($0))
+            }
+        case .siteverify:
+            siteverify.validated(files).map {
+                ProofSettings(proof: proof, kind: .siteverify($0))
+            }
+        case .integrity:
+            integrity.validated(files, hasStore: hasStore).map {
+                ProofSettings(proof: proof, kind: .integrity($0))
+            }
+        case nil: nil
+        }
+    }
+}
+
+extension [StatedProof] {
+    /// The complete proofs; those with an error, which was reported, are left out.
+    func validated(_ files: NamedFiles, hasStore: Bool) -> [ProofSettings] {
+        enumerated().compactMap { index, stated in
+            stated.proof(index: index).flatMap {
+                stated.validated($0, files, hasStore: hasStore)
+            }
+        }
+    }
+}
