@@ -2,35 +2,7 @@ import ConfigurationReading
 import Dispatch
 import Encodings
 import EventLoops
-import Glibc
 import Logging
-import Synchronization
-
-/// A value that lives on a dispatch queue.
-///
-/// `@unchecked Sendable`: `storage` is reached only through `value`, and every access of `value`
-/// checks the queue first.
-final class QueueBound<Value>: @unchecked Sendable {
-    private let queue: DispatchQueue
-    private var storage: Value
-
-    init(_ value: sending Value, on queue: DispatchQueue) {
-        self.queue = queue
-        storage = value
-    }
-
-    /// The value; traps unless the caller runs on the queue of the value.
-    var value: Value {
-        get {
-            dispatchPrecondition(condition: .onQueue(queue))
-            return storage
-        }
-        _modify {
-            dispatchPrecondition(condition: .onQueue(queue))
-            yield &storage
-        }
-    }
-}
 
 /// The shared state of a running gateway's parts: the queue on which their state lives, the event
 /// loops, the log, and the configuration in use.
@@ -71,7 +43,7 @@ final class ControlPlane: Sendable {
     let queue: DispatchQueue
     /// The configuration's file, for reloads and messages.
     let file: String
-    let surroundings: GatewayServer.Surroundings
+    let surroundings: GatewaySurroundings
     let loops: [LoopUnit]
     /// Seconds since 1970.
     let startedAt: Int64
@@ -82,7 +54,7 @@ final class ControlPlane: Sendable {
     init(
         _ configuration: GatewayConfiguration,
         _ file: String,
-        _ surroundings: GatewayServer.Surroundings,
+        _ surroundings: GatewaySurroundings,
         _ loops: [LoopUnit],
         _ startedAt: Int64,
         _ log: Logger
@@ -175,19 +147,4 @@ extension DispatchTimeInterval {
 extension Duration {
     /// Whole milliseconds, at least 1.
     var milliseconds: UInt64 { max(nanosecondCount / 1_000_000, 1) }
-}
-
-/// Delivers only the first answer.
-final class FirstAnswer<Answer>: Sendable {
-    private let completion: Mutex<(@Sendable (Answer) -> Void)?>
-
-    init(_ completion: @escaping @Sendable (Answer) -> Void) { self.completion = Mutex(completion) }
-
-    func give(_ answer: Answer) {
-        let completion = completion.withLock { completion in
-            defer { completion = nil }
-            return completion
-        }
-        completion?(answer)
-    }
 }

@@ -43,7 +43,7 @@ final class Fleet: Sendable {
     private let plane: ControlPlane
     private let rollouts: Rollouts
     private let guards: Guards
-    private let access: Rollouts.FleetAccess
+    private let access: FleetAccess
     /// The report and the refusals of all gateways.
     let reports: FleetReports
     private let state: QueueBound<State>
@@ -54,7 +54,7 @@ final class Fleet: Sendable {
         _ guards: Guards,
         _ reporting: Reporting,
         _ admission: EnrolmentAdmission,
-        _ access: Rollouts.FleetAccess
+        _ access: FleetAccess
     ) {
         (self.plane, self.rollouts) = (plane, rollouts)
         (self.guards, self.access) = (guards, access)
@@ -63,20 +63,10 @@ final class Fleet: Sendable {
         let own = FleetMember(
             instance: instance,
             name: access.name,
-            program: GatewayServer.version,
+            program: GatewayVersion.current,
             startedAt: plane.startedAt
         )
         state = QueueBound(State(own: own, admission: admission), on: plane.queue)
-    }
-
-    /// The fleet of a configuration; `nil` where its store is no shared database.
-    static func access(_ configuration: GatewayConfiguration) -> Rollouts.FleetAccess? {
-        guard case .postgresql(let settings) = configuration.store else { return nil }
-        return Rollouts.FleetAccess(
-            database: FleetDatabase(settings),
-            name: settings.gateway.isEmpty
-                ? GatewayName.ofMachine(SyslogLink.hostName) : settings.gateway
-        )
     }
 
     /// - address: of the first listener.

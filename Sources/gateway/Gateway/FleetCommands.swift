@@ -29,7 +29,7 @@ package struct FleetCommands: Sendable {
 
     /// `nil` where no database is shared.
     package init?(_ configuration: GatewayConfiguration) {
-        guard let fleet = Fleet.access(configuration) else { return nil }
+        guard let fleet = FleetAccess(configuration) else { return nil }
         (database, rules) = (fleet.database, configuration.fileRules)
     }
 

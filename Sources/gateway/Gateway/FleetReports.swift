@@ -42,7 +42,7 @@ final class FleetReports: Sendable {
 
     private let plane: ControlPlane
     private let reporting: Reporting
-    private let access: Rollouts.FleetAccess
+    private let access: FleetAccess
     /// Names this process.
     private let instance: Int64
     /// The queue on which the database is waited for, at most ``questionsMax`` times at once.
@@ -52,7 +52,7 @@ final class FleetReports: Sendable {
     init(
         _ plane: ControlPlane,
         _ reporting: Reporting,
-        _ access: Rollouts.FleetAccess,
+        _ access: FleetAccess,
         instance: Int64
     ) {
         (self.plane, self.reporting) = (plane, reporting)

@@ -63,3 +63,9 @@ package struct GatewayError: Error, CustomStringConvertible {
 
     package var description: String { "\(what)\n  \(hint)" }
 }
+
+/// The version of this program.
+package enum GatewayVersion {
+    /// What the admin pages and `--version` show.
+    package static let current = "0.1.0"
+}

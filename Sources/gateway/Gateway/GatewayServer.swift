@@ -1,17 +1,14 @@
-import AppAttest
 package import ConfigurationReading
 import Cryptography
 import Dispatch
-package import EventLoops
+import EventLoops
 import Glibc
-package import KeyStore
+import KeyStore
 import Logging
 package import OutboundCalls
 import Proxy
 import Rules
-import SQLiteKeyStore
 import Services
-import Telemetry
 import Tokens
 import Verification
 
@@ -20,41 +17,6 @@ import Verification
 ///
 /// `@unchecked Sendable`: ``start()`` sets the two variables before other code has the gateway.
 package final class GatewayServer: @unchecked Sendable {
-    /// Dependencies that a caller may replace: for tests and the demonstration.
-    package struct Surroundings: Sendable {
-        /// Ends the process; called when the last client is gone and the store is closed.
-        package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
-        /// Whether signals are handled.
-        package var watchesSignals = true
-        /// The wall clock of the event loops: milliseconds since 1970.
-        package var wallClock: @Sendable () -> Int64 = EventLoop.systemWallClock
-        /// Opens the keys of a database file.
-        package var openJournal: @Sendable (String) -> Result<any KeyJournal, StoreProblem> = {
-            path in
-            Result { () throws(StoreProblem) in try SQLiteKeyJournal(path: path) }
-        }
-        package var lookUp: @Sendable (String, UInt16) -> [SocketAddress] = {
-            SocketAddress.resolve($0, port: $1)
-        }
-        /// The intervals of repeated look-ups of names.
-        package var lookUpPace = LookUpPace()
-        /// The interval of checks of certificate files.
-        package var certificatePace = Duration.seconds(5)
-        /// The supervisor that started the process and gets its state; `nil` for none.
-        package var supervisor: Supervisor?
-        /// Sockets that the process was started with.
-        package var inherited = InheritedSockets()
-        /// The process from which this one takes over; `nil` for a first start.
-        package var predecessor: Predecessor?
-        /// Whether the process belongs to the gateway, so that it may drop its privileges.
-        package var ownsProcess = true
-
-        package init() {}
-    }
-
-    /// The version that the admin pages and `--version` show.
-    package static let version = "0.1.0"
-
     /// The listening sockets.
     struct Listening {
         let clients: [ListenerSet]
@@ -70,8 +32,7 @@ package final class GatewayServer: @unchecked Sendable {
     let parts: Reloads.Parts
     let reloads: Reloads
     let lifecycle: Lifecycle
-    /// The keys of clients' TLS tickets.
-    let tickets: TicketKeys
+    let transferred: TransferredParts
     let faults: FaultReports
     let upkeep: StoreUpkeep
     let outputs: LogOutputs
@@ -100,17 +61,15 @@ package final class GatewayServer: @unchecked Sendable {
     package static func run(
         _ configuration: GatewayConfiguration,
         file: String,
-        surroundings: Surroundings = Surroundings()
+        surroundings: GatewaySurroundings = GatewaySurroundings()
     ) throws(GatewayError) -> GatewayServer {
         let outputs = LogOutputs()
         do throws(GatewayError) {
             let server = try GatewayServer(configuration, file: file, surroundings, outputs)
-            try server.takeRest(of: surroundings.predecessor)
-            try surroundings.predecessor?.takeTurn(
-                server.judging.keys,
-                server.judging.issuer,
-                also: [server.judging.sessions.answer, server.parts.apple.devices.answer]
-            )
+            if let predecessor = surroundings.predecessor {
+                if let handed = predecessor.state?.handed { try server.transferred.take(handed) }
+                try predecessor.takeTurn(answering: server.transferred.answering())
+            }
             server.start()
             return server
         } catch {
@@ -123,17 +82,17 @@ package final class GatewayServer: @unchecked Sendable {
     private init(
         _ configuration: GatewayConfiguration,
         file: String,
-        _ surroundings: Surroundings,
+        _ surroundings: GatewaySurroundings,
         _ outputs: LogOutputs
     ) throws(GatewayError) {
         Self.prepareProcess(surroundings)
         self.outputs = outputs
         let log = outputs.logger(configuration.log.level)
         let startedAt = Int64(time(nil))
-        let count = Self.count(configuration.loops)
+        let count = configuration.loops.onThisMachine
         try DescriptorLimit.raise(loops: count, configuration)
         let watch = CertificateWatch(LoadedCertificates.stamps(of: configuration), startedAt)
-        tickets = TicketKeys(now: ControlPlane.monotonicSeconds)
+        let tickets = TicketKeys(now: ControlPlane.monotonicSeconds)
         let preparation = try Preparation.complete(
             configuration,
             tls: TLSSurroundings(tickets, surroundings),
@@ -142,18 +101,29 @@ package final class GatewayServer: @unchecked Sendable {
         let resolver = Resolver(lookUp: surroundings.lookUp)
         listening = try Listening(configuration, preparation, loops: count, surroundings, log)
         if surroundings.ownsProcess {
-            try Self.giveUpPrivileges(configuration.process, listening.all, file, log)
+            try Privileges.drop(configuration.process, listening.all, file: file, log: log)
         }
         let servers = ServerRegistry(configuration, resolver)
         let keys: KeyTable
         (keys, madeStore) = try StoreOpening.table(configuration, surroundings, log)
         let registry = OriginRegistry()
-        let start = try Rollouts.Start(configuration, preparation, surroundings, registry, log)
+        for server in surroundings.predecessor?.state?.handed.drained ?? [] {
+            registry.drain(server)
+        }
+        let start = try OrdersAtStart(
+            configuration,
+            from: surroundings.predecessor,
+            kept: preparation.keptOrders,
+            log: log
+        )
         let configuration = configuration.ordered(by: start.inForce)
         judging = try JudgingParts(
             keys: keys,
             issuer: StoreOpening.issuer(configuration, keys, surroundings.predecessor),
-            sessions: Self.sessions(configuration.sessions, surroundings.predecessor)
+            sessions: SessionTable.goingOn(
+                configuration.sessions,
+                from: surroundings.predecessor
+            )
         )
         let (calls, parties) = Self.parties(configuration, keys, surroundings, log)
         ControlPlane.warn(preparation.warnings + servers.problems(configuration), log)
@@ -183,6 +153,14 @@ package final class GatewayServer: @unchecked Sendable {
             parties,
             admission
         )
+        transferred = TransferredParts(
+            keys: keys,
+            challenges: judging.issuer,
+            sessions: judging.sessions,
+            devices: parties.devices,
+            tickets: tickets,
+            registry: registry
+        )
         operatorTokens = configuration.admin.map { OperatorTokenBox($0.token) }
         reloads = Reloads(plane, judging, parts, admission, outputs, accessLog, operatorTokens)
         lifecycle = Lifecycle(plane, reloads, parts, keys, outputs)
@@ -194,7 +172,7 @@ package final class GatewayServer: @unchecked Sendable {
     private static func parties(
         _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
-        _ surroundings: Surroundings,
+        _ surroundings: GatewaySurroundings,
         _ log: Logger
     ) -> (calls: AppleClient, RequestParties) {
         let (https, clock) = (HTTPSCalls(), surroundings.wallClock)
@@ -211,11 +189,11 @@ package final class GatewayServer: @unchecked Sendable {
     /// Called before the configuration is read.
     package static func deferSignals() { SignalWatch.noteRequests() }
 
-    private static func prepareProcess(_ surroundings: Surroundings) {
+    private static func prepareProcess(_ surroundings: GatewaySurroundings) {
         // A peer or reader that is gone, or a file at its limit, is an error of that write.
         for number in [SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         if surroundings.watchesSignals { SignalWatch.noteRequests() }
-        if surroundings.ownsProcess { forbidNewPrivileges() }
+        if surroundings.ownsProcess { Privileges.forbidNew() }
     }
 
     private static func loops(
@@ -226,7 +204,7 @@ package final class GatewayServer: @unchecked Sendable {
         _ admission: EnrolmentAdmission,
         _ held: HeldLedger,
         _ accessLog: LogWriter?,
-        _ surroundings: Surroundings
+        _ surroundings: GatewaySurroundings
     ) throws(GatewayError) -> [LoopUnit] {
         let services = judging.services(configuration, admission)
         let addresses = AddressTable(
@@ -263,13 +241,6 @@ package final class GatewayServer: @unchecked Sendable {
                 "event loop \(number): \(error)",
                 hint: "Raise the limit of descriptors."
             )
-        }
-    }
-
-    static func count(_ loops: EventLoopCount) -> Int {
-        switch loops {
-        case .perCore: max(Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), 1)
-        case .fixed(let count): count
         }
     }
 
@@ -328,7 +299,20 @@ package final class GatewayServer: @unchecked Sendable {
             )
         )
         reloads.start { [lifecycle] in lifecycle.reloadChanged(isRunning: $0) }
-        lifecycle.start { [self] in Upgrade(server: self) }
+        lifecycle.start { [self] in makeUpgrade() }
+    }
+
+    /// Called on the control queue.
+    func makeUpgrade() -> Upgrade {
+        let parts = Upgrade.Parts(
+            plane: plane,
+            transferred: transferred,
+            rollouts: parts.rollouts,
+            reloads: reloads,
+            sockets: listening.all,
+            operatorLoops: operatorLoops
+        )
+        return Upgrade(parts) { [lifecycle] in lifecycle.successorChanged(isHung: $0) }
     }
 
     private func watchFaults() {
@@ -426,7 +410,7 @@ extension GatewayServer.Listening {
         _ configuration: GatewayConfiguration,
         _ preparation: Preparation,
         loops count: Int,
-        _ surroundings: GatewayServer.Surroundings,
+        _ surroundings: GatewaySurroundings,
         _ log: Logger
     ) throws(GatewayError) {
         var inherited = surroundings.inherited

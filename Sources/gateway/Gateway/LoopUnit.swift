@@ -99,14 +99,16 @@ final class LoopUnit: Sendable {
     /// Replaces the settings of the proxy. `makeJudge` is called on the event loop, which keeps the
     /// judge's scratch memory.
     func reload(
-        _ next: PreparedReload,
+        _ settings: ProxySettings,
         _ services: ServiceTable,
+        certificates: [TLSContext?],
+        accessLog: LogWriter?,
         makeJudge: @escaping @Sendable () -> Judge
     ) {
         perform { residents in
-            residents.certificates = next.certificates.listeners
-            residents.proxy.reload(next.settings, judge: makeJudge(), services: services) {
-                next.accessLog?.write($0, dropped: $1)
+            residents.certificates = certificates
+            residents.proxy.reload(settings, judge: makeJudge(), services: services) {
+                accessLog?.write($0, dropped: $1)
             }
         }
     }

@@ -265,7 +265,7 @@ extension Preparation {
         do throws(JournalError) {
             let found = try DatabaseCheckup(database)
             if let fault = found.tableFault { return [problem(.error, fault.detail, fault.next)] }
-            return Doctor.findings(found).filter { $0.severity == .error }
+            return found.findings.filter { $0.severity == .error }
                 .map { problem(.warning, $0.found, $0.next) }
         } catch {
             return [problem(error.isOutage ? .warning : .error, error.detail, error.next)]
@@ -294,7 +294,7 @@ extension Preparation {
     /// Too few descriptors: a warning, since another limit may hold where the gateway is started.
     private static func descriptorProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         let shortage = DescriptorLimit.shortage(
-            loops: GatewayServer.count(configuration.loops),
+            loops: configuration.loops.onThisMachine,
             configuration
         )
         guard let shortage else { return [] }

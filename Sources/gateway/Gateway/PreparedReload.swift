@@ -65,7 +65,7 @@ extension GatewayConfiguration {
         guard change.needs < .restart else { return false }
         // Each event loop has sockets. Without the loop, no connection on them would be accepted.
         return change.keyPath != "event_loops"
-            || GatewayServer.count(next.loops) >= GatewayServer.count(settings.loops)
+            || next.loops.onThisMachine >= settings.loops.onThisMachine
     }
 }
 
@@ -164,7 +164,7 @@ extension GatewayConfiguration {
                 origins: settings.origins.map {
                     VerdictSigner.Origin($0.name, audience: $0.audience)
                 },
-                build: GatewayServer.version
+                build: GatewayVersion.current
             )
         }
     }

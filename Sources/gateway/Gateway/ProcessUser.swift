@@ -1,7 +1,6 @@
 import CLinux
 import ConfigurationReading
 import Glibc
-import Logging
 
 /// The user of the process after root has started it.
 struct ProcessUser {
@@ -80,58 +79,6 @@ struct ProcessUser {
     }
 }
 
-// Privilege drop, between binding the addresses and opening the store.
-extension GatewayServer {
-    /// Prevents executed programs from gaining privileges. Called while the process has one thread:
-    /// threads that Dispatch starts later inherit it; existing ones would not.
-    static func forbidNewPrivileges() {
-        guard clinux_forbid_new_privileges() == 0 else {
-            preconditionFailure("GatewayServer: PR_SET_NO_NEW_PRIVS failed, which it never does")
-        }
-    }
-
-    /// Changes to the user of the configuration, in all threads, and protects the secrets in
-    /// memory.
-    static func giveUpPrivileges(
-        _ settings: ProcessSettings,
-        _ sockets: [ListenerSet],
-        _ file: String,
-        _ log: Logger
-    ) throws(GatewayError) {
-        if let user = try ProcessUser(settings) {
-            for set in sockets { set.give(to: user) }
-            try user.become()
-            log.notice("serving as \(user.text)")
-            for problem in Preparation.readable(file).errors {
-                log.warning("as \(user.name) a reload will be refused: \(problem.text)")
-            }
-        } else if geteuid() == 0 {
-            log.warning("serving as root; name a user in process.user")
-        }
-        ProcessMemory.set(isDumpable: settings.allowsCoreDumps)
-    }
-}
-
-/// Keeps secrets in memory (TLS keys, the challenges' key) out of files and away from other
-/// processes of the same user.
-enum ProcessMemory {
-    /// Forbids or allows core files and access to the memory.
-    ///
-    /// Tools show the limit, and children inherit it. It does not affect a core_pattern that is a
-    /// pipe (core(5)). A process that is not dumpable is protected from that, and also from ptrace
-    /// (prctl(2)). The kernel resets this flag when the user changes, so this call comes after
-    /// that.
-    static func set(isDumpable: Bool) {
-        if !isDumpable {
-            var none = rlimit(rlim_cur: 0, rlim_max: 0)
-            _ = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
-        }
-        guard clinux_set_dumpable(isDumpable ? 1 : 0) == 0 else {
-            preconditionFailure("ProcessMemory: PR_SET_DUMPABLE failed, which it never does")
-        }
-    }
-}
-
 /// Whether the gateway can write a file or into a folder, checked without writing.
 enum WriteAccess {
     case granted
@@ -170,82 +117,5 @@ enum WriteAccess {
         }
         let reason = String(cString: strerror(errno))
         self = .refused("\(path), which user \(user?.uid ?? geteuid()) can't write (\(reason))")
-    }
-}
-
-/// The number of descriptors that the process may open.
-enum DescriptorLimit {
-    private static let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-
-    /// Descriptors of the process besides event loops and listeners: the standard streams, those of
-    /// Dispatch (counted: 6), the store with its journal (8), logs, and files while they are read.
-    private static let own = 24
-    /// For each event loop: one that wakes it and one that it watches with.
-    private static let ofLoop = 2
-    /// For one client with its origin, and for callers of the admin listener.
-    private static let ofService = 8
-
-    /// Raises the soft limit to the hard one.
-    ///
-    /// - Throws: when the hard limit is too low to serve. Dispatch silently ends a process that has
-    ///   no descriptor left for it.
-    static func raise(loops: Int, _ configuration: GatewayConfiguration) throws(GatewayError) {
-        var limit = rlimit()
-        guard getrlimit(resource, &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        _ = setrlimit(resource, &limit)
-        if let shortage = shortage(of: current, loops, configuration) {
-            throw shortage
-        }
-    }
-
-    /// The error that ``raise(loops:_:)`` would throw; raises nothing.
-    static func shortage(loops: Int, _ configuration: GatewayConfiguration) -> GatewayError? {
-        var limit = rlimit()
-        guard getrlimit(resource, &limit) == 0 else { return nil }
-        return shortage(of: UInt64(limit.rlim_max), loops, configuration)
-    }
-
-    private static func shortage(
-        of all: UInt64,
-        _ loops: Int,
-        _ configuration: GatewayConfiguration
-    ) -> GatewayError? {
-        let (listeners, admins) = (configuration.listeners.count, configuration.admin.count)
-        // Each admin listener has an event loop of its own.
-        let needed = own + ofService + (loops + admins) * ofLoop + loops * listeners + admins
-        guard all < UInt64(needed) else { return nil }
-        return GatewayError(
-            """
-            only \(all) descriptors may be open; event_loops: \(loops), listeners: \(listeners) \
-            need \(needed), and two more for each request under way
-            """,
-            hint: """
-                Raise the limit (ulimit -n 1024, LimitNOFILE= in a unit), or lower `event_loops`.
-                """
-        )
-    }
-
-    /// The number of descriptors that clients may use together with all other uses. An eighth is
-    /// reserved for connections to origins and for files. If clients could use all of them, the
-    /// gateway could forward nothing for connected clients. (nginx too stops accepting when an
-    /// eighth of its connections is left.)
-    static var forClients: Int32 {
-        let all = current
-        return all == 0 ? .max : Int32(clamping: all - reserve)
-    }
-
-    static var reserve: UInt64 { current / 8 }
-
-    /// The hard limit, to which the gateway raises its own; 0 when it can't be read.
-    static var most: UInt64 {
-        var limit = rlimit()
-        return getrlimit(resource, &limit) == 0 ? UInt64(limit.rlim_max) : 0
-    }
-
-    /// The soft limit; 0 when it can't be read.
-    static var current: UInt64 {
-        var limit = rlimit()
-        return getrlimit(resource, &limit) == 0 ? UInt64(limit.rlim_cur) : 0
     }
 }

@@ -184,7 +184,14 @@ final class Reloads: Sendable {
         let services = judging.services(read, state.value.admission)
         // Before a request can ask one of the new services.
         parts.parties.proofs.serves(read)
-        for loop in plane.loops { loop.reload(next, services) { judging.judge(read) } }
+        for loop in plane.loops {
+            loop.reload(
+                next.settings,
+                services,
+                certificates: next.certificates.listeners,
+                accessLog: next.accessLog
+            ) { judging.judge(read) }
+        }
         ControlPlane.warn(next.warnings, plane.log)
         for (box, listener) in zip(operatorTokens, read.admin) { box.replace(by: listener.token) }
         plane.configuration = read

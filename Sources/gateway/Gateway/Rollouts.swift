@@ -51,13 +51,6 @@ final class Rollouts: Sendable {
         }
     }
 
-    /// The fleet in whose database the orders are.
-    struct FleetAccess: Sendable {
-        let database: FleetDatabase
-        /// This gateway's name.
-        let name: String
-    }
-
     private struct State {
         /// What was reached. It is in force soon, when it is on disk.
         var reached: FleetOrders
@@ -98,7 +91,7 @@ final class Rollouts: Sendable {
     private let asking = DispatchQueue(label: "portcullis.rollout.database")
     private let state: QueueBound<State>
 
-    init(_ plane: ControlPlane, _ start: Start) {
+    init(_ plane: ControlPlane, _ start: OrdersAtStart) {
         self.plane = plane
         (file, fleet) = (start.file, start.fleet)
         queue = DispatchQueue(label: "portcullis.rollout")

@@ -13,7 +13,7 @@ enum StoreOpening {
     /// - Throws: the fault of the file, with the next step.
     static func table(
         _ configuration: GatewayConfiguration,
-        _ surroundings: GatewayServer.Surroundings,
+        _ surroundings: GatewaySurroundings,
         _ log: Logger
     ) throws(GatewayError) -> (KeyTable, isNew: Bool) {
         let place = try birthplace(configuration, surroundings.predecessor)

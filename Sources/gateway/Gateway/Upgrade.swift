@@ -1,11 +1,9 @@
 import ConfigurationReading
 import Dispatch
-import Encodings
 import EventLoops
 import Glibc
 import KeyStore
 import Rules
-import Tokens
 
 // Hand-over from one process to its successor, while clients are served:
 //
@@ -61,7 +59,19 @@ struct Upgrade {
     /// The time for the service manager to get the new main process.
     private static let managerTime = DispatchTimeInterval.seconds(1)
 
-    private let server: GatewayServer
+    /// The parts of the gateway that an upgrade concerns.
+    struct Parts: Sendable {
+        let plane: ControlPlane
+        let transferred: TransferredParts
+        let rollouts: Rollouts
+        let reloads: Reloads
+        let sockets: [ListenerSet]
+        let operatorLoops: [LoopUnit]
+    }
+
+    private let parts: Parts
+    /// Called when the new process, which decides, does not answer, and when it answers again.
+    private let successorChanged: @Sendable (_ isHung: Bool) -> Void
     /// The store's name; the new process must find the same one.
     private let store: String
     /// The generation of the configuration when the new process was asked for.
@@ -71,34 +81,34 @@ struct Upgrade {
     var program: String?
 
     /// Called on the control queue.
-    init(server: GatewayServer) {
-        self.server = server
-        store = server.plane.configuration.store.name
-        generation = server.reloads.generation
+    init(_ parts: Parts, successorChanged: @escaping @Sendable (_ isHung: Bool) -> Void) {
+        (self.parts, self.successorChanged) = (parts, successorChanged)
+        store = parts.plane.configuration.store.name
+        generation = parts.reloads.generation
     }
 
     /// Performs the upgrade. Blocks; not on the control queue.
     ///
     /// - Throws: why there is none. Then the new process has ended, and the old one continues.
     func run() throws(UpgradeRefusal) -> Done {
-        server.judging.keys.beginTrail()
+        parts.transferred.keys.beginTrail()
         do throws(UpgradeRefusal) {
             return try handOver()
         } catch {
-            server.judging.keys.endTrail()
-            server.parts.rollouts.reopen()
+            parts.transferred.keys.endTrail()
+            parts.rollouts.reopen()
             throw error
         }
     }
 
     private func handOver() throws(UpgradeRefusal) -> Done {
-        let environment = server.plane.surroundings.supervisor?.environment ?? [:]
+        let environment = parts.plane.surroundings.supervisor?.environment ?? [:]
         let successor = try SuccessorProcess(environment, program: program)
         let orders: FleetOrders
         do throws(UpgradeRefusal) {
             try sendPlan(to: successor)
             try expect(.ready, from: successor, within: patience.ready)
-            orders = try server.parts.rollouts.close(within: Self.diskTime)
+            orders = try parts.rollouts.close(within: Self.diskTime)
             // From here on, signals to end and to reload wait for the end of the upgrade.
             try checkChanges()
         } catch {
@@ -109,7 +119,7 @@ struct Upgrade {
         let pulse = watchdogPulse()
         defer { pulse?.end() }
         // Also the operators' event loops: their calls use tokens of devices.
-        let park = LoopBarrier(server.plane.loops + server.operatorLoops)
+        let park = LoopBarrier(parts.plane.loops + parts.operatorLoops)
         defer { park.open() }
         guard park.wait(Self.loopTime) else {
             successor.kill()
@@ -117,23 +127,20 @@ struct Upgrade {
         }
         let line = try handOver(orders, to: successor, since: began)
         let pause = MonotonicClock.nanoseconds &- began
-        server.judging.keys.handOver(to: line)
-        server.judging.issuer.handOver(to: line)
-        server.judging.sessions.handOver(to: line)
-        server.parts.apple.devices.handOver(to: line)
-        line.start { [server] in server.lifecycle.successorChanged(isHung: $0) }
-        for unit in server.plane.loops { unit.leaveSockets(closes: false) }
-        for unit in server.operatorLoops { unit.leaveSockets(closes: true) }
+        parts.transferred.handOver(to: line)
+        line.start(successorChanged)
+        for unit in parts.plane.loops { unit.leaveSockets(closes: false) }
+        for unit in parts.operatorLoops { unit.leaveSockets(closes: true) }
         return Done(process: successor.identifier, pause: pause)
     }
 
     /// - Throws: where the gateway was told to end, or the new process may have read an older
     ///   configuration than the one in use.
     private func checkChanges() throws(UpgradeRefusal) {
-        let (isEnding, isReloaded) = server.plane.queue.sync {
+        let (isEnding, isReloaded) = parts.plane.queue.sync {
             (
-                server.plane.isEnding,
-                server.reloads.isRunning || server.reloads.generation != generation
+                parts.plane.isEnding,
+                parts.reloads.isRunning || parts.reloads.generation != generation
             )
         }
         guard !isEnding else { throw UpgradeRefusal("the gateway ends") }
@@ -145,7 +152,7 @@ struct Upgrade {
     /// Reports that the gateway is alive while its event loops are quiesced, which takes a bounded
     /// time. `nil` where no manager expects it.
     private func watchdogPulse() -> Pulse? {
-        guard let supervisor = server.plane.surroundings.supervisor,
+        guard let supervisor = parts.plane.surroundings.supervisor,
             let time = supervisor.watchdogMicroseconds
         else { return nil }
         return Pulse(every: .microseconds(Int(clamping: max(time / 3, 1)))) {
@@ -154,7 +161,7 @@ struct Upgrade {
     }
 
     private func sendPlan(to successor: SuccessorProcess) throws(UpgradeRefusal) {
-        let sets = server.listening.all
+        let sets = parts.sockets
         let plan = sets.map { set in
             HandoverMessage.Socket(
                 address: set.address.text,
@@ -213,13 +220,16 @@ struct Upgrade {
         }
         let lease: StoreLease?
         do throws(JournalError) {
-            lease = try server.judging.keys.stopWriting()
+            lease = try parts.transferred.keys.stopWriting()
         } catch {
             successor.kill()
             throw UpgradeRefusal("the store can't be written or read: \(error)")
         }
         do throws(UpgradeRefusal) {
-            guard send(server.handoverState(orders).bytes, lease, to: successor.socket) else {
+            let state = parts.transferred.state(
+                orders: parts.rollouts.fleet == nil ? orders.agreed.json : orders.json
+            )
+            guard send(state.bytes, lease, to: successor.socket) else {
                 throw UpgradeRefusal("the new process does not take the state")
             }
             try expect(.taken, from: successor, within: patience.handover, since: began)
@@ -239,7 +249,7 @@ struct Upgrade {
 
     private func takeBack(_ refusal: UpgradeRefusal) throws(UpgradeRefusal) {
         do throws(JournalError) {
-            try server.judging.keys.goOn()
+            try parts.transferred.keys.goOn()
         } catch {
             throw UpgradeRefusal("\(refusal.text); the store can't be used any more: \(error)")
         }
@@ -264,16 +274,16 @@ struct Upgrade {
     /// - Returns: whether it has them, or can't take them; the next try reports that.
     private func isOnDisk(within time: DispatchTimeInterval) -> Bool {
         let written = DispatchGroup()
-        DispatchQueue(label: "portcullis.upgrade.flush").async(group: written) { [server] in
+        DispatchQueue(label: "portcullis.upgrade.flush").async(group: written) { [parts] in
             // A failure here occurs again when writing stops, and is reported then.
-            do { try server.judging.keys.committer.flush() } catch {}
+            do { try parts.transferred.keys.committer.flush() } catch {}
         }
         return written.wait(timeout: .now() + time) == .success
     }
 
     /// - Returns: whether the service manager has got it, or there is none.
     private func tell(_ process: Int32) -> Bool {
-        guard let supervisor = server.plane.surroundings.supervisor else { return true }
+        guard let supervisor = parts.plane.surroundings.supervisor else { return true }
         supervisor.tell(.mainProcess(process))
         return supervisor.drain(within: Self.managerTime)
     }

@@ -22,7 +22,7 @@ struct Portcullis: ParsableCommand {
             about a word, such as disk or latency. Where a command has the name of a page, .md \
             follows it: store.md.
             """,
-        version: GatewayServer.version,
+        version: GatewayVersion.current,
         subcommands: [
             ServeCommand.self, CheckCommand.self, DiffCommand.self, ExplainCommand.self,
             TestCommand.self, PlanCommand.self,

@@ -77,8 +77,8 @@ struct ServeCommand: ParsableCommand {
         }
     }
 
-    private var surroundings: GatewayServer.Surroundings {
-        var surroundings = GatewayServer.Surroundings()
+    private var surroundings: GatewaySurroundings {
+        var surroundings = GatewaySurroundings()
         guard acceptOlderStore else { return surroundings }
         surroundings.openJournal = { path in
             Result { () throws(StoreProblem) in

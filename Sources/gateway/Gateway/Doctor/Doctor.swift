@@ -2,6 +2,8 @@ import ConfigurationReading
 package import Encodings
 import EventLoops
 import Glibc
+import KeyStore
+import PostgreSQLKeyStore
 
 /// `portcullis doctor`: looks for common faults around a gateway, on its machine and as its user.
 ///
@@ -49,6 +51,15 @@ package enum Doctor {
             return ended(DoctorReport(file: file, loaded.problems.map(finding)))
         }
         FrontCheck.run(configuration, front) { ended(DoctorReport(file: file, $0)) }
+    }
+
+    private static func database(_ configuration: GatewayConfiguration) -> [Finding] {
+        guard case .postgresql(let database) = configuration.store else { return [] }
+        do throws(JournalError) {
+            return try DatabaseCheckup(database).findings
+        } catch {
+            return [.error(.store, error.detail, next: error.next ?? "see the database's log")]
+        }
     }
 
     private static func finding(_ problem: Problem) -> Finding {
@@ -152,36 +163,5 @@ package struct DoctorReport: Sendable {
 
     private static func count(_ number: Int, _ noun: String) -> String {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
-    }
-}
-
-/// A finding of `portcullis doctor`.
-package struct Finding: Hashable, Sendable {
-    package enum Severity: String, CaseIterable, Sendable {
-        case ok, warning, error
-    }
-
-    /// The subject of the check. The raw value is printed, and is API for scripts.
-    package enum Subject: String, CaseIterable, Sendable {
-        case configuration, clock, descriptors, addresses, certificates, store, disk, origins
-        case proofs, front
-    }
-
-    package let severity: Severity
-    package let subject: Subject
-    package let found: String
-    /// The next step; empty where there is none.
-    package let next: String
-
-    static func ok(_ subject: Subject, _ found: String) -> Finding {
-        Finding(severity: .ok, subject: subject, found: found, next: "")
-    }
-
-    static func warning(_ subject: Subject, _ found: String, next: String) -> Finding {
-        Finding(severity: .warning, subject: subject, found: found, next: next)
-    }
-
-    static func error(_ subject: Subject, _ found: String, next: String) -> Finding {
-        Finding(severity: .error, subject: subject, found: found, next: next)
     }
 }
