@@ -285,6 +285,7 @@ package final class GatewayServer: @unchecked Sendable {
         let reports = parts.reports
         parts.rollouts.start(
             Rollouts.Consumers(
+                loops: plane.loops.count,
                 serve: { reloads.serveOrderedRules($0) },
                 tookEffect: { made in
                     let change = made.change

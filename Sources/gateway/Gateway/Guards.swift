@@ -45,12 +45,12 @@ final class Guards: Sendable {
     }
 
     private let plane: ControlPlane
-    private let rollouts: Rollouts
+    private let rollouts: any OrderTaking
     /// The queue on which hooks are waited for, one after the other.
     private let hooks = DispatchQueue(label: "portcullis.hook")
     private let state: QueueBound<State>
 
-    init(_ plane: ControlPlane, _ rollouts: Rollouts) {
+    init(_ plane: ControlPlane, _ rollouts: any OrderTaking) {
         self.plane = plane
         self.rollouts = rollouts
         let offset = Int64(time(nil)) - ControlPlane.monotonicSeconds
@@ -233,7 +233,7 @@ final class Guards: Sendable {
         )
         let call = RolloutRequest.Call(.order(.observe, rule: id), why: why)
         rollouts.add(
-            Rollouts.Waiting(call: call, by: RolloutNote.guardName) { [self] result in
+            WaitingOrder(call: call, by: RolloutNote.guardName) { [self] result in
                 plane.perform { [self] in ordered(id, why: why, result: result) }
             }
         )

@@ -13,7 +13,7 @@ struct OrdersAtStart {
     let orders: FleetOrders
     /// The orders in force under the rules of the configuration.
     let inForce: RolloutOrders
-    let file: RolloutFile
+    let store: any OrderStore
     let fleet: FleetAccess?
     /// Why the orders are not on disk; `nil` where they are.
     let unsaved: String?
@@ -27,7 +27,8 @@ struct OrdersAtStart {
         kept: FleetOrders,
         log: Logger
     ) throws(GatewayError) {
-        file = RolloutFile(configuration)
+        let file = RolloutFile(configuration)
+        store = file
         fleet = FleetAccess(configuration)
         // The predecessor may have an order that its file does not have.
         let handed = try predecessor?.state?.handed.orders(isInFleet: fleet != nil)
