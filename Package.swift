@@ -436,7 +436,10 @@ let package = Package(
             uses: policy + apple + stand
                 + ["AppleStandIn", "Proxy", "TestSupport", "Tokens", "Verification"]
         ),
-        .tests("Gateway", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
+        .tests(
+            "Gateway",
+            uses: policy + process + ["AppleStandIn", "KeyStore", "LoopbackKit", "Telemetry"]
+        ),
         .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),

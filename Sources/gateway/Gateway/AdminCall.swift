@@ -31,7 +31,7 @@ package enum AdminCall {
         package init(
             _ method: Method,
             _ page: String,
-            _ access: OperatorGate.Access,
+            at access: OperatorGate.Access,
             content: [UInt8] = [],
             waiting milliseconds: UInt64? = nil
         ) {
@@ -72,7 +72,7 @@ package enum AdminCall {
         guard let address = listener.address.socketAddress else {
             return ended(.failure(Fault(text: "\(name) is no address to connect to")))
         }
-        let client = client(name, address, request.milliseconds, on: loop)
+        let client = client(name, address, waiting: request.milliseconds, on: loop)
         var sent = HTTPRequest(request.method, request.page, authority: "localhost")
         sent.content = request.content
         if let token = listener.token {
@@ -117,7 +117,7 @@ package enum AdminCall {
     private static func client(
         _ name: String,
         _ address: SocketAddress,
-        _ milliseconds: UInt64?,
+        waiting milliseconds: UInt64?,
         on loop: EventLoop
     ) -> HTTPClient {
         var settings = HTTPClient.Settings()

@@ -30,8 +30,8 @@ final class Certificates: Sendable {
     init(
         _ plane: ControlPlane,
         _ loaded: LoadedCertificates,
-        _ watch: CertificateWatch,
-        _ tickets: TicketKeys
+        watch: CertificateWatch,
+        tickets: TicketKeys
     ) {
         self.plane = plane
         self.tickets = tickets

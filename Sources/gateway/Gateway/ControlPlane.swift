@@ -11,17 +11,6 @@ import Logging
 /// `Rollouts`, `Guards`, `Reporting`, `AppleOperations`, `GoogleOperations`, `StoreUpkeep`,
 /// `FaultReports`, `Reloads` and `Lifecycle`. `GatewayServer` wires them.
 final class ControlPlane: Sendable {
-    /// The progress of the end.
-    enum Ending {
-        /// The gateway serves. Leaves to `lameDuck`, `draining`.
-        case none
-        /// Lame duck: `/readyz` answers 503, so that load balancers send new clients elsewhere; the
-        /// gateway still serves. Began at a tick. Leaves to `draining`.
-        case lameDuck(since: UInt64)
-        /// No further clients are accepted. Began at a tick.
-        case draining(since: UInt64)
-    }
-
     /// The progress of an upgrade.
     enum Upgrading {
         /// Leaves to `running`.
@@ -35,7 +24,7 @@ final class ControlPlane: Sendable {
     private struct State {
         var log: Logger
         var configuration: GatewayConfiguration
-        var ending = Ending.none
+        var ending = Ending()
         var upgrading = Upgrading.none
         var isDrained = false
     }
@@ -46,25 +35,23 @@ final class ControlPlane: Sendable {
     let surroundings: GatewaySurroundings
     let loops: [LoopUnit]
     /// Seconds since 1970.
-    let startedAt: Int64
+    var startedAt: Int64 { surroundings.startedAt }
     /// Nanoseconds of the monotonic clock.
     let startedAtTick = MonotonicClock.nanoseconds
     private let state: QueueBound<State>
 
     init(
         _ configuration: GatewayConfiguration,
-        _ file: String,
-        _ surroundings: GatewaySurroundings,
-        _ loops: [LoopUnit],
-        _ startedAt: Int64,
-        _ log: Logger
+        file: String,
+        surroundings: GatewaySurroundings,
+        loops: [LoopUnit],
+        log: Logger
     ) {
         queue = DispatchQueue(label: "portcullis.control")
         state = QueueBound(State(log: log, configuration: configuration), on: queue)
         self.file = file
         self.surroundings = surroundings
         self.loops = loops
-        self.startedAt = startedAt
     }
 
     var log: Logger {
@@ -96,10 +83,10 @@ final class ControlPlane: Sendable {
     }
 
     /// Whether the end has begun: the gateway is not ready, and makes no reload.
-    var isEnding: Bool { if case .none = ending { false } else { true } }
+    var isEnding: Bool { ending.hasBegun }
 
     /// Whether no further clients are accepted.
-    var isDraining: Bool { if case .draining = ending { true } else { false } }
+    var isDraining: Bool { ending.isDraining }
 
     /// The wall clock of the event loops, seconds since 1970.
     var wallSeconds: Int64 { surroundings.wallClock() / 1_000 }

@@ -9,7 +9,7 @@ extension DatabaseCheckup {
     /// A use waits for a round trip, and for the database's disk.
     private static let roundTripSlow = Duration.milliseconds(20)
 
-    var findings: [Finding] {
+    var findings: [DoctorFinding] {
         var findings = [connected]
         if let fault = tableFault {
             findings.append(.error(.store, fault.detail, next: fault.next ?? "see its log"))
@@ -46,7 +46,7 @@ extension DatabaseCheckup {
         return findings + [clock, openConnections].compactMap(\.self)
     }
 
-    private var connected: Finding {
+    private var connected: DoctorFinding {
         let (major, minor) = (version / 10_000, version % 10_000)
         let text =
             "the database is PostgreSQL \(major).\(minor), or like it; connected within "
@@ -60,7 +60,7 @@ extension DatabaseCheckup {
         )
     }
 
-    private var clock: Finding? {
+    private var clock: DoctorFinding? {
         let difference = clockAhead < .zero ? .zero - clockAhead : clockAhead
         guard difference > Self.clockDifferenceMax else { return nil }
         return .warning(
@@ -74,7 +74,7 @@ extension DatabaseCheckup {
     /// Connections of a gateway, one for each purpose.
     private static let connectionsOfGateway = Int64(DatabaseStatistics.Role.allCases.count)
 
-    private var openConnections: Finding? {
+    private var openConnections: DoctorFinding? {
         guard let most = connectionsMax, let now = connections else { return nil }
         let text =
             "\(now) of at most \(most) connections are used; each gateway has up to "

@@ -132,7 +132,7 @@ final class FaultReports: Sendable {
     }
 
     /// Clients have sent no certificate, or no valid one, to a listener that requires one.
-    func certificateRefused(_ reason: TLSFailure.Reason, _ address: IPAddress, _ count: Int) {
+    func certificateRefused(_ reason: TLSFailure.Reason, _ address: IPAddress, count: Int) {
         let others = count > 1 ? " (\(count) in all since the last message)" : ""
         plane.log.warning(
             """

@@ -40,6 +40,14 @@ final class Fleet: Sendable {
         var hasSecret = false
     }
 
+    /// The parts of this gateway that share something with the other gateways.
+    struct Parts {
+        let rollouts: Rollouts
+        let guards: Guards
+        let reporting: Reporting
+        let admission: EnrolmentAdmission
+    }
+
     private let plane: ControlPlane
     private let rollouts: Rollouts
     private let guards: Guards
@@ -50,23 +58,20 @@ final class Fleet: Sendable {
 
     init(
         _ plane: ControlPlane,
-        _ rollouts: Rollouts,
-        _ guards: Guards,
-        _ reporting: Reporting,
-        _ admission: EnrolmentAdmission,
-        _ access: FleetAccess
+        _ access: FleetAccess,
+        parts: Parts
     ) {
-        (self.plane, self.rollouts) = (plane, rollouts)
-        (self.guards, self.access) = (guards, access)
+        (self.plane, self.access) = (plane, access)
+        (rollouts, guards) = (parts.rollouts, parts.guards)
         let instance = Int64(bitPattern: RandomBytes.word() >> 1)
-        reports = FleetReports(plane, reporting, access, instance: instance)
+        reports = FleetReports(plane, parts.reporting, access: access, instance: instance)
         let own = FleetMember(
             instance: instance,
             name: access.name,
             program: GatewayVersion.current,
             startedAt: plane.startedAt
         )
-        state = QueueBound(State(own: own, admission: admission), on: plane.queue)
+        state = QueueBound(State(own: own, admission: parts.admission), on: plane.queue)
     }
 
     /// - address: of the first listener.

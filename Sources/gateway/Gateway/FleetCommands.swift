@@ -62,7 +62,7 @@ package struct FleetCommands: Sendable {
         let outcome = try attempt { () throws(JournalError) in
             try ordering.read()
             let known = call.after ?? ordering.orders.version
-            return try ordering.give(call.request, note, rules, after: known)
+            return try ordering.give(call.request, note, rules: rules, after: known)
         }
         switch outcome {
         case .given(let change): return (change, ordering.orders.version)

@@ -62,7 +62,7 @@ package struct FleetOrdering: Sendable {
     mutating func poll(
         _ member: FleetMember,
         _ exchange: FleetExchange,
-        _ rules: RuleSet
+        rules: RuleSet
     ) throws(JournalError) -> FleetReading {
         let reading = try database.poll(member, after: orders.version, exchange)
         try take(reading)
@@ -150,7 +150,7 @@ package struct FleetOrdering: Sendable {
     package mutating func give(
         _ request: RolloutRequest,
         _ note: RolloutNote,
-        _ rules: RuleSet,
+        rules: RuleSet,
         after known: Int64
     ) throws(JournalError) -> Outcome {
         for _ in 0..<Self.triesMax {

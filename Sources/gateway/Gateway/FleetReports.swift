@@ -52,7 +52,7 @@ final class FleetReports: Sendable {
     init(
         _ plane: ControlPlane,
         _ reporting: Reporting,
-        _ access: FleetAccess,
+        access: FleetAccess,
         instance: Int64
     ) {
         (self.plane, self.reporting) = (plane, reporting)

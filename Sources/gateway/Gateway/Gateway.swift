@@ -1,5 +1,3 @@
-import ConfigurationReading
-
 // The process around the parts: start, reload, drain.
 //
 //   GatewayServer            holds everything together; made from a valid configuration
@@ -38,34 +36,3 @@ import ConfigurationReading
 // A reload reads the files again. If there is an error, the running configuration stays; the log
 // and the admin listener show the problem. Listeners, event loops, store and admin address are set
 // only at the start; a reload that would change them is refused.
-
-/// Why the gateway did not start or reload, with the next step.
-package struct GatewayError: Error, CustomStringConvertible {
-    package let what: String
-    package let hint: String
-
-    /// Whether another user could start it.
-    let isAboutWhoStarts: Bool
-
-    package init(_ what: String, hint: String, isAboutWhoStarts: Bool = false) {
-        self.what = what
-        self.hint = hint
-        self.isAboutWhoStarts = isAboutWhoStarts
-    }
-
-    /// Errors in a configuration that can be read.
-    init(_ errors: [Problem], file: String) {
-        self.init(
-            errors.map(\.text).joined(separator: "\n"),
-            hint: "Mend what is named; `portcullis check \(file)` says whether all is well."
-        )
-    }
-
-    package var description: String { "\(what)\n  \(hint)" }
-}
-
-/// The version of this program.
-package enum GatewayVersion {
-    /// What the admin pages and `--version` show.
-    package static let current = "0.1.0"
-}

@@ -96,10 +96,10 @@ extension GatewayServer: AdminSource {
                 commitDurations: statistics.durations
             ),
             drainState: plane.isEnding ? .draining(left: lifecycle.drainLeft) : .serving,
-            droppedLogLines: outputs.accessLosses.count,
-            droppedMessages: outputs.messageLosses.count
+            droppedLogLines: parts.outputs.accessLosses.count,
+            droppedMessages: parts.outputs.messageLosses.count
         )
-        snapshot.store.isNew = madeStore
+        snapshot.store.isNew = assembly.madeStore
         snapshot.store.isNeeded = configuration.rules.needsStore(
             at: UnixTime(seconds: plane.wallSeconds)
         )
@@ -123,6 +123,7 @@ extension GatewayServer: AdminSource {
         snapshot.receipts = parts.apple.receiptFacts
         snapshot.statusList = parts.google.facts
         snapshot.keySets = parts.parties.proofs.facts
+        let held = assembly.held
         snapshot.held.memoryBytes = held.memoryBytes
         snapshot.held.diskBytes = held.diskBytes
         snapshot.held.unsentBytes = held.unsentBytes

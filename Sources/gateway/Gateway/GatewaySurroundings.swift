@@ -7,6 +7,8 @@ import SQLiteKeyStore
 package struct GatewaySurroundings: Sendable {
     /// Ends the process; called when the last client is gone and the store is closed.
     package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
+    /// The time of the start, seconds since 1970.
+    let startedAt = Int64(time(nil))
     /// Whether signals are handled.
     package var watchesSignals = true
     /// The wall clock of the event loops: milliseconds since 1970.

@@ -12,6 +12,27 @@ import Services
 import Telemetry
 import Verification
 
+/// The event loops as guards see them.
+protocol GuardedLoops: Sendable {
+    var loopCount: Int { get }
+    /// Has each event loop hand over its counts of rules with a guard.
+    func takeGuardCounts(_ each: @escaping @Sendable ([GuardCounts.Entry]) -> Void)
+    /// Has each event loop count installs by another hash, from the beginning.
+    func hashInstalls(by hash: InstallHash)
+}
+
+extension ControlPlane: GuardedLoops {
+    var loopCount: Int { loops.count }
+
+    func takeGuardCounts(_ each: @escaping @Sendable ([GuardCounts.Entry]) -> Void) {
+        for loop in loops { loop.takeGuardCounts(each) }
+    }
+
+    func hashInstalls(by hash: InstallHash) {
+        for loop in loops { loop.hashInstalls(by: hash) }
+    }
+}
+
 /// Guards: rules that fall back to `observe` by themselves. Each second the event loops hand over
 /// their counts. A fall is an order like an operator's, so it is saved, audited, and stays.
 ///
@@ -46,13 +67,13 @@ final class Guards: Sendable {
 
     private let plane: ControlPlane
     private let rollouts: any OrderTaking
+    private let loops: any GuardedLoops
     /// The queue on which hooks are waited for, one after the other.
     private let hooks = DispatchQueue(label: "portcullis.hook")
     private let state: QueueBound<State>
 
-    init(_ plane: ControlPlane, _ rollouts: any OrderTaking) {
-        self.plane = plane
-        self.rollouts = rollouts
+    init(_ plane: ControlPlane, _ rollouts: any OrderTaking, loops: any GuardedLoops) {
+        (self.plane, self.rollouts, self.loops) = (plane, rollouts, loops)
         let offset = Int64(time(nil)) - ControlPlane.monotonicSeconds
         state = QueueBound(State(clockOffset: offset), on: plane.queue)
     }
@@ -103,11 +124,9 @@ final class Guards: Sendable {
             return
         }
         if state.value.unanswered == 0 {
-            state.value.unanswered = plane.loops.count
-            for loop in plane.loops {
-                loop.takeGuardCounts { [self] counts in
-                    plane.perform { [self] in take(counts, number) }
-                }
+            state.value.unanswered = loops.loopCount
+            loops.takeGuardCounts { [self] counts in
+                plane.perform { [self] in take(counts, number) }
             }
         }
         plane.perform(after: Self.pace) { self.ask(number) }
@@ -205,7 +224,7 @@ final class Guards: Sendable {
     private func take(_ secret: [UInt8]) {
         guard secret.count == 32 else { return }
         let hash = InstallHash(key: (secret.span.word(at: 0), secret.span.word(at: 8)))
-        for loop in plane.loops { loop.hashInstalls(by: hash) }
+        loops.hashInstalls(by: hash)
         for rule in state.value.watches.keys { state.value.watches[rule]?.forget() }
         state.value.hasSecret = true
         // Counts that are on their way are by the hash of this process.

@@ -17,39 +17,27 @@ final class Lifecycle: Sendable {
     private static let watchTime = DispatchTimeInterval.milliseconds(250)
 
     private struct State {
-        var loopsWithClients = 0
         /// Signals that came while the decisions were handed over.
         var late: Set<Int32> = []
         var makeUpgrade: (@Sendable () -> Upgrade)?
     }
 
+    /// The parts of the gateway whose end it conducts.
+    struct Parts {
+        let reloads: Reloads
+        let rollouts: Rollouts
+        let fleet: Fleet?
+        let calls: any EndingCalls
+        let store: KeyTable
+        let outputs: LogOutputs
+    }
+
     private let plane: ControlPlane
-    private let reloads: Reloads
-    private let rollouts: Rollouts
-    private let apple: AppleOperations
-    private let google: GoogleOperations
-    private let fleet: Fleet?
-    private let proofs: ProofChecks
-    /// The calls to all other parties.
-    private let https: HTTPSCalls
-    private let keys: KeyTable
-    private let outputs: LogOutputs
+    private let parts: Parts
     private let state: QueueBound<State>
 
-    init(
-        _ plane: ControlPlane,
-        _ reloads: Reloads,
-        _ parts: Reloads.Parts,
-        _ keys: KeyTable,
-        _ outputs: LogOutputs
-    ) {
-        self.plane = plane
-        self.reloads = reloads
-        rollouts = parts.rollouts
-        (apple, google, fleet) = (parts.apple, parts.google, parts.fleet)
-        (proofs, https) = (parts.parties.proofs, parts.parties.https)
-        self.keys = keys
-        self.outputs = outputs
+    init(_ plane: ControlPlane, _ parts: Parts) {
+        (self.plane, self.parts) = (plane, parts)
         state = QueueBound(State(), on: plane.queue)
     }
 
@@ -83,9 +71,9 @@ final class Lifecycle: Sendable {
 
     /// The status for the manager while the gateway serves.
     private var servingStatus: String {
-        let facts = reloads.facts
+        let facts = parts.reloads.facts
         return "Serving, generation \(facts.generation): "
-            + "\(plane.configuration.rules.rules.count) rules, \(keys.count) keys"
+            + "\(plane.configuration.rules.rules.count) rules, \(parts.store.count) keys"
             + (facts.lastReloadError.map { "; last reload refused: \($0)" } ?? "")
     }
 
@@ -117,27 +105,32 @@ final class Lifecycle: Sendable {
         plane.perform { [self] in
             guard !defers(SIGTERM) else { return }
             let time = Duration.milliseconds(plane.configuration.timeouts.lameDuck)
-            switch plane.ending {
-            case .none where time > .zero:
-                plane.ending = .lameDuck(since: MonotonicClock.nanoseconds)
-                plane.log.notice("lame duck: not ready, still serving for \(time)")
-                tell(.stopping, status: "Lame duck")
-                plane.perform(after: DispatchTimeInterval(time)) { [self] in
-                    if case .lameDuck = plane.ending { drain() }
-                }
-            case .none:
-                tell(.stopping, status: "Draining")
-                drain()
-            case .lameDuck: drain()
-            case .draining: break
+            let now = MonotonicClock.nanoseconds
+            perform(plane.ending.stopped(lameDuck: time, now: now))
+        }
+    }
+
+    private func perform(_ action: Ending.Action) {
+        switch action {
+        case .none: break
+        case .serveAsLameDuck(let time):
+            plane.log.notice("lame duck: not ready, still serving for \(time)")
+            tell(.stopping, status: "Lame duck")
+            plane.perform(after: DispatchTimeInterval(time)) { [self] in
+                perform(plane.ending.lameDuckPassed())
             }
+        case .announceAndDrain:
+            tell(.stopping, status: "Draining")
+            drain()
+        case .drain: drain()
+        case .endCalls: endCalls()
         }
     }
 
     /// Whether a signal has to wait: while the decisions are handed over, it is not known which
     /// process serves afterwards. That one obeys it then.
     func defers(_ signal: Int32) -> Bool {
-        guard case .running = plane.upgrading, rollouts.isClosed else { return false }
+        guard case .running = plane.upgrading, parts.rollouts.isClosed else { return false }
         state.value.late.insert(signal)
         plane.log.notice(
             "upgrade: the decisions are being handed over; who serves afterwards obeys the signal"
@@ -160,52 +153,43 @@ final class Lifecycle: Sendable {
     }
 
     private func drain() {
-        plane.ending = .draining(since: MonotonicClock.nanoseconds)
-        plane.log.notice("draining")
-        state.value.loopsWithClients = plane.loops.count
+        var loops = plane.loops.count
         // The caller of an upgrade gets the answer on a connection of the operators' event loop.
         if case .handedOver = plane.upgrading {
-            state.value.loopsWithClients += 1
+            loops += 1
             plane.perform(after: Self.answerTime) { [self] in loopEmptied() }
         }
+        plane.ending.drainBegan(loops: loops, now: MonotonicClock.nanoseconds)
+        plane.log.notice("draining")
         for loop in plane.loops { loop.drain { [self] in plane.perform { self.loopEmptied() } } }
         let time = DispatchTimeInterval(.milliseconds(plane.configuration.timeouts.drain))
         plane.perform(after: time) { [self] in
-            guard state.value.loopsWithClients > 0 else { return }
+            guard plane.ending.hasClients else { return }
             plane.log.warning("timeouts.drain is over: open connections are closed now")
             for loop in plane.loops { loop.abort() }
         }
     }
 
+    private func loopEmptied() { perform(plane.ending.loopEmptied()) }
+
     /// The rest of `timeouts.lame_duck` and `timeouts.drain`.
     var drainLeft: Duration {
         let timeouts = plane.configuration.timeouts
-        let (lameDuck, drain) = (
-            Duration.milliseconds(timeouts.lameDuck), Duration.milliseconds(timeouts.drain)
+        return plane.ending.left(
+            lameDuck: .milliseconds(timeouts.lameDuck),
+            drain: .milliseconds(timeouts.drain),
+            now: MonotonicClock.nanoseconds
         )
-        func left(_ time: Duration, _ since: UInt64) -> Duration {
-            let passed = MonotonicClock.nanoseconds &- since
-            return max(time - .nanoseconds(Int64(clamping: passed)), .zero)
-        }
-        return switch plane.ending {
-        case .none: lameDuck + drain
-        case .lameDuck(let since): left(lameDuck, since) + drain
-        case .draining(let since): left(drain, since)
+    }
+
+    private func endCalls() {
+        parts.calls.endAsking()
+        parts.calls.finish(within: drainLeft) { [self] left in
+            plane.perform { self.callsFinished(changesLeft: left) }
         }
     }
 
-    private func loopEmptied() {
-        state.value.loopsWithClients -= 1
-        guard state.value.loopsWithClients == 0 else { return }
-        apple.endRenewing()
-        google.end()
-        proofs.end()
-        apple.devices.finish(within: min(drainLeft, DeviceCheckClient.finishTime)) { [self] left in
-            plane.perform { self.endCalls(changesLeft: left) }
-        }
-    }
-
-    private func endCalls(changesLeft: Int) {
+    private func callsFinished(changesLeft: Int) {
         if changesLeft > 0 {
             plane.log.error(
                 "\(changesLeft) changes of devices' bits are lost: Apple has not kept them yet"
@@ -214,16 +198,14 @@ final class Lifecycle: Sendable {
         // Before the calls end, so that nothing is lost whatever their result.
         let status = closeStore()
         let once = FirstAnswer<Void> { [self] _ in end(status) }
-        apple.calls.stop { [self] in
-            proofs.stopCalls { [self] in https.stop { [self] in plane.perform { once.give(()) } } }
-        }
+        parts.calls.stop { [plane] in plane.perform { once.give(()) } }
         plane.perform(after: HTTPSCalls.stopTime) { once.give(()) }
     }
 
     private func closeStore() -> Int32 {
-        fleet?.close()
+        parts.fleet?.close()
         do throws(JournalError) {
-            try keys.close()
+            try parts.store.close()
             return 0
         } catch {
             plane.log.error("the store could not be closed properly: \(error)")
@@ -233,7 +215,7 @@ final class Lifecycle: Sendable {
 
     private func end(_ status: Int32) {
         plane.log.notice("ended")
-        outputs.drain(reloads.accessLog)
+        parts.outputs.drain(parts.reloads.accessLog)
         plane.surroundings.supervisor?.drain()
         plane.surroundings.exit(status)
     }
@@ -247,7 +229,7 @@ final class Lifecycle: Sendable {
         case .running: return "an upgrade is being made already"
         case .handedOver: return "this process has handed over already"
         }
-        guard !reloads.isRunning else { return "a reload is being made; try again" }
+        guard !parts.reloads.isRunning else { return "a reload is being made; try again" }
         guard plane.surroundings.ownsProcess else {
             return "the gateway is a part of another program"
         }
@@ -289,7 +271,7 @@ final class Lifecycle: Sendable {
             plane.upgrading = .none
             if !plane.isEnding { tell(.ready, status: servingStatus) }
             refuse(refusal.text, done)
-            if late.contains(SIGHUP) { reloads.reload() }
+            if late.contains(SIGHUP) { parts.reloads.reload() }
             if late.contains(SIGTERM) { stop() }
         case .success(let success):
             plane.upgrading = .handedOver
@@ -301,11 +283,9 @@ final class Lifecycle: Sendable {
                 """
             )
             done(.done(process: success.process, pauseMicroseconds: microseconds))
-            apple.endRenewing()
-            google.end()
-            proofs.end()
-            keys.leaveStore()
-            fleet?.leave()
+            parts.calls.endAsking()
+            parts.store.leaveStore()
+            parts.fleet?.leave()
             drain()
             pass(late, to: success.process)
         }

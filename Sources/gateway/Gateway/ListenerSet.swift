@@ -73,7 +73,7 @@ struct ListenerSet {
         _ configuration: GatewayConfiguration,
         _ certificates: [TLSContext?],
         loops: Int,
-        _ inherited: inout InheritedSockets
+        inherited: inout InheritedSockets
     ) throws(GatewayError) -> [ListenerSet] {
         var sets: [ListenerSet] = []
         for (listener, certificate) in zip(configuration.listeners, certificates) {

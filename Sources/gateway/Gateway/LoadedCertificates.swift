@@ -34,7 +34,7 @@ struct LoadedCertificates: Sendable {
         }
         for origin in configuration.origins {
             origins.append(
-                origin.tls.flatMap { load($0, origin.http2, "origins.\(origin.name).tls") }
+                origin.tls.flatMap { load($0, origin.http2, keyPath: "origins.\(origin.name).tls") }
             )
         }
     }
@@ -80,7 +80,7 @@ struct LoadedCertificates: Sendable {
     private mutating func refuse(_ tls: ListenSettings.TLS, _ first: TLSContextError) {
         let count = problems.count
         if let client = tls.client, first.path == client.authoritiesFile {
-            add("\(client.keyPath).ca", first, first.path)
+            add("\(client.keyPath).ca", first)
         }
         for settings in tls.certificates {
             do throws(TLSContextError) {
@@ -99,7 +99,7 @@ struct LoadedCertificates: Sendable {
     ) {
         let isKey = [.keyUnreadable, .keyEncrypted, .keyMismatch].contains(error.reason)
         let files = PairedFiles(certificate: settings.certificateFile, key: settings.keyFile)
-        add("\(settings.keyPath).\(isKey ? "key" : "certificate")", error, error.path, files)
+        add("\(settings.keyPath).\(isKey ? "key" : "certificate")", error, of: files)
     }
 
     private mutating func examine(
@@ -108,25 +108,30 @@ struct LoadedCertificates: Sendable {
     ) {
         let keyPath = "\(settings.keyPath).certificate"
         if let found = Self.ending(loaded, now) {
-            add(.warning, keyPath, "\(found) (\(loaded.file))", "a renewed one, then reload")
+            add(
+                .warning,
+                keyPath,
+                found: "\(found) (\(loaded.file))",
+                use: "a renewed one, then reload"
+            )
         }
         if loaded.demandsStaple {
             add(
                 .warning,
                 keyPath,
-                """
-                a certificate that demands an OCSP response (\(loaded.file)), which is never sent, \
-                so that some clients refuse it
-                """,
-                "one without Must-Staple (RFC 7633)"
+                found: """
+                    a certificate that demands an OCSP response (\(loaded.file)), which is never \
+                    sent, so that some clients refuse it
+                    """,
+                use: "one without Must-Staple (RFC 7633)"
             )
         }
         for name in settings.names where !loaded.covers(name) {
             add(
                 .warning,
                 "\(settings.keyPath).names",
-                "\(name), which is not in the certificate, so that clients refuse it",
-                "a name of the certificate (\(loaded.file)), or another certificate"
+                found: "\(name), which is not in the certificate, so that clients refuse it",
+                use: "a name of the certificate (\(loaded.file)), or another certificate"
             )
         }
     }
@@ -152,8 +157,9 @@ struct LoadedCertificates: Sendable {
                 add(
                     .error,
                     "\(settings.keyPath).certificate",
-                    "a certificate without a name (\(certificate.file)), which no client gets",
-                    "names beside it, or one with DNS names"
+                    found:
+                        "a certificate without a name (\(certificate.file)), which no client gets",
+                    use: "names beside it, or one with DNS names"
                 )
             }
             for name in certificate.names {
@@ -161,8 +167,9 @@ struct LoadedCertificates: Sendable {
                 add(
                     .warning,
                     "\(settings.keyPath).certificate",
-                    "\(name), for which \(loaded[holder].file) is shown, not \(certificate.file)",
-                    "names beside one of them, or certificates for different names"
+                    found: "\(name), for which \(loaded[holder].file) is shown, not "
+                        + certificate.file,
+                    use: "names beside one of them, or certificates for different names"
                 )
             }
         }
@@ -173,14 +180,14 @@ struct LoadedCertificates: Sendable {
     private mutating func load(
         _ tls: OriginTLSSettings,
         _ http2: ListenSettings.HTTP2,
-        _ keyPath: String
+        keyPath: String
     ) -> TLSContext? {
         if case .anyone = tls.trust {
             add(
                 .warning,
                 "\(keyPath).insecure",
-                "insecure: true, so that whoever is on the way can read and answer requests",
-                "ca: with the certificate of the origin's authority, or of the origin itself"
+                found: "insecure: true, so that whoever is on the way can read and answer requests",
+                use: "ca: with the certificate of the origin's authority, or of the origin itself"
             )
         }
         do throws(TLSContextError) {
@@ -192,7 +199,7 @@ struct LoadedCertificates: Sendable {
             if let certificate = tls.certificateFile, let key = tls.keyFile {
                 pair = PairedFiles(certificate: certificate, key: key)
             }
-            add("\(keyPath).\(key)", error, error.path, pair)
+            add("\(keyPath).\(key)", error, of: pair)
             return nil
         }
     }
@@ -202,8 +209,8 @@ struct LoadedCertificates: Sendable {
     private mutating func add(
         _ severity: Problem.Severity,
         _ keyPath: String,
-        _ found: String,
-        _ use: String
+        found: String,
+        use: String
     ) {
         let place = configuration.place(of: keyPath)
         problems.append(Problem(severity, place, keyPath, found: found, use: use))
@@ -213,11 +220,15 @@ struct LoadedCertificates: Sendable {
     private mutating func add(
         _ keyPath: String,
         _ error: TLSContextError,
-        _ file: String,
-        _ pair: PairedFiles? = nil
+        of pair: PairedFiles? = nil
     ) {
-        let mistake = PairedFiles.mistake(error, file, pair)
-        add(.error, keyPath, "\(error.reason.rawValue): \(mistake.found)", mistake.use)
+        let mistake = PairedFiles.mistake(error, of: pair)
+        add(
+            .error,
+            keyPath,
+            found: "\(error.reason.rawValue): \(mistake.found)",
+            use: mistake.use
+        )
     }
 }
 

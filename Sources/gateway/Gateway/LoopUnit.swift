@@ -46,28 +46,33 @@ final class LoopUnit: Sendable {
         let settings: ListenSettings?
     }
 
-    /// Begins to serve and to accept. `shortageChanged` is called on the event loop when a listener
-    /// begins to pause for lack of descriptors, with the reason. It gets `nil` when the listener
-    /// has accepted all waiting clients.
-    func start(
-        _ sockets: [Socket],
-        descriptorsMax: Int32 = DescriptorLimit.forClients,
-        shortageChanged: @escaping @Sendable (SocketError?) -> Void,
-        certificateRefused: @escaping @Sendable (TLSFailure.Reason, IPAddress, Int) -> Void = {
+    /// What an event loop reports while it accepts, on its own queue.
+    struct Reports: Sendable {
+        /// A listener begins to pause for lack of descriptors, with the reason; `nil` when it has
+        /// accepted all waiting clients.
+        var shortageChanged: @Sendable (SocketError?) -> Void = { _ in }
+        var certificateRefused: @Sendable (TLSFailure.Reason, IPAddress, Int) -> Void = {
             _,
             _,
             _ in
-        },
-        leftOut: @escaping @Sendable (UInt64) -> Void = { _ in },
-        proxiedFailed: @escaping @Sendable (ProxiedFault) -> Void = { _ in }
+        }
+        var leftOut: @Sendable (UInt64) -> Void = { _ in }
+        var proxiedFailed: @Sendable (ProxiedFault) -> Void = { _ in }
+    }
+
+    /// Begins to serve and to accept.
+    func start(
+        _ sockets: [Socket],
+        _ reports: Reports,
+        descriptorsMax: Int32 = DescriptorLimit.forClients
     ) {
         loop.start()
         perform { [loop] residents in
             residents.certificates = sockets.map(\.tls)
             residents.proxy.report(
-                proxiedFailed: proxiedFailed,
-                certificateRefused: certificateRefused,
-                refusalsLeftOut: leftOut
+                proxiedFailed: reports.proxiedFailed,
+                certificateRefused: reports.certificateRefused,
+                refusalsLeftOut: reports.leftOut
             )
             for (index, socket) in sockets.enumerated() {
                 let listener = Listener(descriptor: socket.descriptor, on: loop)
@@ -85,7 +90,7 @@ final class LoopUnit: Sendable {
                     }
                 }
                 listener.paused = { [unowned residents] _ in residents.proxy.acceptPaused() }
-                listener.shortageChanged = shortageChanged
+                listener.shortageChanged = reports.shortageChanged
                 do {
                     try listener.start()
                     residents.listeners.append(listener)

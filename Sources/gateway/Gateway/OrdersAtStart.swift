@@ -17,7 +17,9 @@ struct OrdersAtStart {
     let fleet: FleetAccess?
     /// Why the orders are not on disk; `nil` where they are.
     let unsaved: String?
+}
 
+extension OrdersAtStart {
     /// Waits for the database of a fleet.
     ///
     /// - kept: those that the gateway has kept.

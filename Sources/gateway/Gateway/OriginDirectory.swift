@@ -39,9 +39,9 @@ final class OriginDirectory: Sendable {
     init(
         _ plane: ControlPlane,
         _ found: Found,
-        _ resolver: Resolver,
-        _ certificates: Certificates,
-        _ parties: RequestParties
+        resolver: Resolver,
+        certificates: Certificates,
+        parties: RequestParties
     ) {
         self.plane = plane
         registry = found.registry
@@ -67,9 +67,9 @@ final class OriginDirectory: Sendable {
         ProxySettings(
             plane.configuration,
             state.value.servers,
-            parties,
-            certificates.origins,
-            registry
+            parties: parties,
+            certificates: certificates.origins,
+            registry: registry
         )
     }
 

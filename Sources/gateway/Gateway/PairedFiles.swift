@@ -19,10 +19,10 @@ struct PairedFiles {
     /// OpenSSL's finding.
     ///
     /// - pair: `nil` for a file of authorities.
-    static func mistake(_ error: TLSContextError, _ file: String, _ pair: PairedFiles?) -> Mistake {
+    static func mistake(_ error: TLSContextError, of pair: PairedFiles?) -> Mistake {
         if let mistake = pair?.mistake(error) { return mistake }
         let detail = error.detail.isEmpty ? "" : " (\(error.detail))"
-        return Mistake(file + detail, error.use)
+        return Mistake(error.path + detail, error.use)
     }
 
     private func mistake(_ error: TLSContextError) -> Mistake? {

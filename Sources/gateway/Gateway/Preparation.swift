@@ -258,17 +258,19 @@ extension Preparation {
         guard case .postgresql(let database) = configuration.store else { return [] }
         let keyPath = "store.postgresql"
         let place = configuration.place(of: keyPath)
-        func problem(_ severity: Problem.Severity, _ found: String, _ next: String?) -> Problem {
+        func problem(_ severity: Problem.Severity, _ found: String, next: String?) -> Problem {
             let use = "another database, or do this: \(next ?? "see its log")"
             return Problem(severity, place, keyPath, found: found, use: use)
         }
         do throws(JournalError) {
             let found = try DatabaseCheckup(database)
-            if let fault = found.tableFault { return [problem(.error, fault.detail, fault.next)] }
+            if let fault = found.tableFault {
+                return [problem(.error, fault.detail, next: fault.next)]
+            }
             return found.findings.filter { $0.severity == .error }
-                .map { problem(.warning, $0.found, $0.next) }
+                .map { problem(.warning, $0.found, next: $0.next) }
         } catch {
-            return [problem(error.isOutage ? .warning : .error, error.detail, error.next)]
+            return [problem(error.isOutage ? .warning : .error, error.detail, next: error.next)]
         }
     }
 

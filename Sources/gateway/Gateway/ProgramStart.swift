@@ -24,9 +24,9 @@ package struct ProgramStart {
     package static func spawn(
         _ path: String,
         _ arguments: [String],
-        _ environment: [String],
-        _ process: inout pid_t,
-        _ prepare: (inout ProgramStart) -> Void
+        environment: [String],
+        process: inout pid_t,
+        prepare: (inout ProgramStart) -> Void
     ) -> Int32 {
         var start = ProgramStart()
         posix_spawn_file_actions_init(&start.actions)
@@ -129,7 +129,8 @@ struct HookRun: Sendable {
     private func spawn(_ process: inout pid_t) -> Int32 {
         guard let program = words.first else { return ENOENT }
         let variables = environment.map { "\($0)=\($1)" }
-        return ProgramStart.spawn(program, words, variables, &process) { start in
+        return ProgramStart.spawn(program, words, environment: variables, process: &process) {
+            start in
             // Its output goes to the gateway's standard error.
             posix_spawn_file_actions_addopen(&start.actions, 0, "/dev/null", O_RDONLY, 0)
             posix_spawn_file_actions_addopen(&start.actions, 1, "/dev/null", O_WRONLY, 0)

@@ -26,61 +26,40 @@ final class Reloads: Sendable {
         let apple: AppleOperations
         let google: GoogleOperations
         let parties: RequestParties
+        let judging: JudgingParts
+        let outputs: LogOutputs
+        /// The tokens of the admin listeners, in their order.
+        let operatorTokens: [OperatorTokenBox]
 
         /// Reports and refusals for operators: in a fleet, of all gateways.
         var reports: any ReportSource & RefusalSource { fleet?.reports ?? reporting }
     }
 
-    /// Whether a reload runs.
-    private enum Stage {
-        /// Leaves to `running`.
-        case none
-        /// Files are being read. Leaves to `none`, `runningBeforeNext`.
-        case running
-        /// Another reload was requested meanwhile: the files may have changed since they were read.
-        /// Leaves to `running`.
-        case runningBeforeNext
-    }
-
     private struct State {
-        var stage = Stage.none
+        var progress: ReloadProgress
         /// The admission of enrolments. A reload keeps the state of limits that it does not
         /// change.
         var admission: EnrolmentAdmission
-        var generation = 1
-        /// When the configuration was last read, successfully or not.
-        var triedAt: Int64
-        var refused: String?
-        var refusedCount: UInt64 = 0
         var accessLog: LogWriter?
         /// Called on the control queue when a reload begins and when it has ended.
         var changed: @Sendable (_ isRunning: Bool) -> Void = { _ in }
     }
 
     private let plane: ControlPlane
-    private let judging: JudgingParts
     private let parts: Parts
-    private let outputs: LogOutputs
-    private let operatorTokens: [OperatorTokenBox]
     private let queue = DispatchQueue(label: "portcullis.loading")
     private let state: QueueBound<State>
 
     init(
         _ plane: ControlPlane,
-        _ judging: JudgingParts,
         _ parts: Parts,
-        _ admission: EnrolmentAdmission,
-        _ outputs: LogOutputs,
-        _ accessLog: LogWriter?,
-        _ operatorTokens: [OperatorTokenBox]
+        admission: EnrolmentAdmission,
+        accessLog: LogWriter?
     ) {
-        self.plane = plane
-        self.judging = judging
-        self.parts = parts
-        self.outputs = outputs
-        self.operatorTokens = operatorTokens
+        (self.plane, self.parts) = (plane, parts)
+        let progress = ReloadProgress(startedAt: plane.startedAt)
         state = QueueBound(
-            State(admission: admission, triedAt: plane.startedAt, accessLog: accessLog),
+            State(progress: progress, admission: admission, accessLog: accessLog),
             on: plane.queue
         )
     }
@@ -90,21 +69,16 @@ final class Reloads: Sendable {
         state.value.changed = changed
     }
 
-    var isRunning: Bool { if case .none = state.value.stage { false } else { true } }
+    var isRunning: Bool { state.value.progress.isRunning }
 
     /// The first configuration is 1; each accepted reload adds 1.
-    var generation: Int { state.value.generation }
+    var generation: Int { state.value.progress.generation }
 
     var accessLog: LogWriter? { state.value.accessLog }
 
     /// The state of the configuration, for operators.
     var facts: ConfigurationFacts {
-        var facts = ConfigurationFacts(
-            generation: UInt64(state.value.generation),
-            lastReloadAtSeconds: state.value.triedAt,
-            lastReloadError: state.value.refused,
-            refusedReloads: state.value.refusedCount
-        )
+        var facts = state.value.progress.facts
         facts.rulesDigest = Hex.text(plane.configuration.rulesDigest)
         return facts
     }
@@ -112,17 +86,19 @@ final class Reloads: Sendable {
     /// Reads the configuration again; keeps the running one if there is an error. Reloads that are
     /// requested while one runs are merged into one, after it.
     func reload() {
-        guard !plane.isEnding else { return }
-        guard case .none = state.value.stage else {
-            state.value.stage = .runningBeforeNext
-            return
-        }
-        state.value.stage = .running
+        guard !plane.isEnding, state.value.progress.requested() else { return }
         state.value.changed(true)
         let (file, current) = (plane.file, plane.configuration)
-        let (directory, outputs) = (parts.directory, outputs)
-        let parties = parts.parties
-        let (known, tls) = (directory.servers, parts.certificates.surroundings)
+        let directory = parts.directory
+        let basis = PreparedReload.Basis(
+            file: file,
+            known: directory.servers,
+            tls: parts.certificates.surroundings,
+            resolver: directory.resolver,
+            parties: parts.parties,
+            registry: directory.registry,
+            outputs: parts.outputs
+        )
         let orders = parts.rollouts.orders
         queue.async { [self] in
             let read = ConfigurationLoader.load(file)
@@ -136,31 +112,23 @@ final class Reloads: Sendable {
                 return try PreparedReload(
                     next.ordered(by: orders),
                     replacing: current,
-                    file,
-                    known,
-                    tls,
-                    directory.resolver,
-                    parties,
-                    directory.registry,
-                    outputs
+                    with: basis
                 )
             }
             let problems = read.problems.map(\.text)
-            plane.perform { self.ended(problems, loaded, orders) }
+            plane.perform { self.ended(problems, loaded, under: orders) }
         }
     }
 
     private func ended(
         _ problems: [String],
         _ loaded: Result<PreparedReload, GatewayError>,
-        _ orders: RolloutOrders
+        under orders: RolloutOrders
     ) {
-        let isNextWanted = if case .runningBeforeNext = state.value.stage { true } else { false }
-        state.value.stage = .none
+        let isNextWanted = state.value.progress.ended()
         // A stop that came meanwhile takes precedence.
         guard !plane.isEnding else { return }
         for problem in problems { plane.log.warning("\(problem)") }
-        state.value.triedAt = Int64(time(nil))
         switch loaded {
         case .success(let next):
             apply(next)
@@ -175,7 +143,7 @@ final class Reloads: Sendable {
     }
 
     private func apply(_ next: PreparedReload) {
-        let (read, judging) = (next.configuration, judging)
+        let (read, judging) = (next.configuration, parts.judging)
         if read.enrolment != state.value.admission.settings {
             let admission = EnrolmentAdmission(read.enrolment, after: state.value.admission)
             state.value.admission = admission
@@ -193,7 +161,9 @@ final class Reloads: Sendable {
             ) { judging.judge(read) }
         }
         ControlPlane.warn(next.warnings, plane.log)
-        for (box, listener) in zip(operatorTokens, read.admin) { box.replace(by: listener.token) }
+        for (box, listener) in zip(parts.operatorTokens, read.admin) {
+            box.replace(by: listener.token)
+        }
         plane.configuration = read
         parts.apple.loaded(read)
         parts.google.loaded(read)
@@ -202,19 +172,17 @@ final class Reloads: Sendable {
         parts.certificates.loaded(next.certificates, next.stamps)
         state.value.accessLog = next.accessLog
         plane.log.logLevel = Logger.Level(read.log.level)
-        state.value.generation += 1
-        state.value.refused = nil
-        let generation = "generation \(state.value.generation)"
+        state.value.progress.accepted(at: Int64(time(nil)))
+        let generation = "generation \(self.generation)"
         plane.log.notice("reloaded \(plane.file): \(generation)")
         parts.reporting.add(Report.Mark(.reload, at: plane.wallSeconds, generation))
     }
 
     private func refuse(_ error: GatewayError) {
-        state.value.refused = error.what
-        state.value.refusedCount += 1
+        state.value.progress.refused(error.what, at: Int64(time(nil)))
         plane.log.error(
             """
-            reload refused, generation \(state.value.generation) stays in use: \(error.what); \
+            reload refused, generation \(generation) stays in use: \(error.what); \
             \(error.hint)
             """
         )
@@ -244,7 +212,8 @@ final class Reloads: Sendable {
     /// event loop that has them.
     func serveOrderedRules(_ told: @escaping @Sendable () -> Void = {}) {
         plane.configuration = plane.configuration.ordered(by: parts.rollouts.orders)
-        let (read, judging, settings) = (plane.configuration, judging, parts.directory.settings)
+        let (read, judging) = (plane.configuration, parts.judging)
+        let settings = parts.directory.settings
         let services = judging.services(read, state.value.admission)
         for loop in plane.loops {
             loop.replaceRules(settings, services) {

@@ -16,7 +16,7 @@ extension Rollouts {
         asking.async { [self] in
             var ordering = FleetOrdering(fleet.database, gateway: fleet.name, reached, now: note.at)
             let result = Result { () throws(JournalError) in
-                try ordering.give(next.call.request, note, rules, after: known)
+                try ordering.give(next.call.request, note, rules: rules, after: known)
             }
             plane.perform { [self, ordering] in
                 decided(next, note: note, ordering: ordering, result: result)
@@ -144,7 +144,7 @@ extension Rollouts {
         asking.async { [self] in
             var ordering = FleetOrdering(fleet.database, gateway: fleet.name, reached, now: now)
             let result = Result { () throws(JournalError) in
-                try ordering.poll(member, exchange, rules)
+                try ordering.poll(member, exchange, rules: rules)
             }
             plane.perform { [self, ordering] in
                 state.value.isAway = if case .failure = result { true } else { false }

@@ -14,7 +14,7 @@ enum StoreOpening {
     static func table(
         _ configuration: GatewayConfiguration,
         _ surroundings: GatewaySurroundings,
-        _ log: Logger
+        log: Logger
     ) throws(GatewayError) -> (KeyTable, isNew: Bool) {
         let place = try birthplace(configuration, surroundings.predecessor)
         let journal: any KeyJournal
@@ -184,7 +184,7 @@ enum StoreOpening {
     static func issuer(
         _ configuration: GatewayConfiguration,
         _ keys: KeyTable,
-        _ predecessor: Predecessor?
+        from predecessor: Predecessor?
     ) throws(GatewayError) -> ChallengeIssuer {
         let settings = configuration.challenges
         let lifetimes = ChallengeIssuer.Lifetimes(

@@ -19,7 +19,7 @@ final class StoreUpkeep: Sendable {
     private let expiry = KeyExpiry()
     private let secrets = DispatchQueue(label: "portcullis.secrets", qos: .utility)
 
-    init(_ plane: ControlPlane, _ keys: KeyTable, _ issuer: ChallengeIssuer) {
+    init(_ plane: ControlPlane, _ keys: KeyTable, issuer: ChallengeIssuer) {
         self.plane = plane
         self.keys = keys
         self.issuer = issuer

@@ -30,7 +30,12 @@ final class SuccessorProcess: Sendable {
         // Closed here once the new process has its own: then this process notices its end.
         let status = withExtendedLifetime(other) {
             let environment = variables.map { "\($0)=\($1)" }
-            return ProgramStart.spawn(path, CommandLine.arguments, environment, &process) { start in
+            return ProgramStart.spawn(
+                path,
+                CommandLine.arguments,
+                environment: environment,
+                process: &process
+            ) { start in
                 posix_spawn_file_actions_adddup2(
                     &start.actions,
                     other.descriptor,
@@ -111,7 +116,7 @@ final class SuccessorLine: Successor {
         DispatchQueue(label: "portcullis.successor").async { [self] in
             while case .message(let message, _) = socket.receive(within: nil) {
                 guard case .answer(let number, let content) = message else { continue }
-                state.withLock { answered(number, content, &$0) }
+                state.withLock { answered(number, content, state: &$0) }
             }
             state.withLock { state in
                 state.isCut = true
@@ -120,7 +125,7 @@ final class SuccessorLine: Successor {
         }
     }
 
-    private func answered(_ number: UInt64, _ content: [UInt8], _ state: inout State) {
+    private func answered(_ number: UInt64, _ content: [UInt8], state: inout State) {
         if state.isHung {
             state.isHung = false
             answers.async { [changed = state.changed] in changed(false) }

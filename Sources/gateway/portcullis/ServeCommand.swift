@@ -113,7 +113,7 @@ struct UpgradeCommand: ParsableCommand {
         let request = AdminCall.Request(
             .post,
             "/upgrade",
-            .call,
+            at: .call,
             waiting: Self.waitMilliseconds
         )
         try gateway.call(request) { response in

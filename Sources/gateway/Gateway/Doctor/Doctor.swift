@@ -53,7 +53,7 @@ package enum Doctor {
         FrontCheck.run(configuration, front) { ended(DoctorReport(file: file, $0)) }
     }
 
-    private static func database(_ configuration: GatewayConfiguration) -> [Finding] {
+    private static func database(_ configuration: GatewayConfiguration) -> [DoctorFinding] {
         guard case .postgresql(let database) = configuration.store else { return [] }
         do throws(JournalError) {
             return try DatabaseCheckup(database).findings
@@ -62,9 +62,9 @@ package enum Doctor {
         }
     }
 
-    private static func finding(_ problem: Problem) -> Finding {
+    private static func finding(_ problem: Problem) -> DoctorFinding {
         let place = problem.keyPath.isEmpty ? "" : ": \(problem.keyPath)"
-        return Finding(
+        return DoctorFinding(
             severity: problem.severity == .error ? .error : .warning,
             subject: .configuration,
             found: "\(problem.place.text)\(place): \(problem.found)",
@@ -74,7 +74,7 @@ package enum Doctor {
 
     /// Checks certificates that can be loaded: their ends, and whether clients find their roots.
     /// Others are among the problems of the configuration.
-    private static func certificates(_ configuration: GatewayConfiguration) -> [Finding] {
+    private static func certificates(_ configuration: GatewayConfiguration) -> [DoctorFinding] {
         let loaded = LoadedCertificates(configuration, TLSSurroundings())
         return loaded.listeners.compactMap(\.self).flatMap(\.certificates).map { certificate in
             let now = Int64(time(nil))
@@ -106,14 +106,14 @@ package enum Doctor {
 package struct DoctorReport: Sendable {
     /// The user's name of the file.
     package let file: String
-    package let findings: [Finding]
+    package let findings: [DoctorFinding]
 
-    init(file: String, _ findings: [Finding]) {
+    init(file: String, _ findings: [DoctorFinding]) {
         self.file = file
         self.findings = findings
     }
 
-    private func count(_ severity: Finding.Severity) -> Int {
+    private func count(_ severity: DoctorFinding.Severity) -> Int {
         findings.count { $0.severity == severity }
     }
 

@@ -53,7 +53,7 @@ final class FrontCheck {
     static func run(
         _ configuration: GatewayConfiguration,
         _ front: FrontAddress,
-        ended: @escaping @Sendable ([Finding]) -> Void
+        ended: @escaping @Sendable ([DoctorFinding]) -> Void
     ) {
         let trials = trials(configuration)
         let origin: OriginSettings
@@ -62,18 +62,19 @@ final class FrontCheck {
         } catch {
             return ended([error.finding])
         }
-        call("open", "\(trials.count)", configuration, ended) { lines in
+        call("open", "\(trials.count)", of: configuration, failed: ended) { lines in
             guard let path = lines.first, lines.count == trials.count + 1 else {
                 return ended([unread])
             }
             let ids = lines.dropFirst().map(String.init)
             let targets = zip(trials, ids).map { "\(path)\($1)\($0.path)\($0.query)" }
-            send(trials, targets, front, origin) { answers in
-                call("seen", ids.joined(separator: "\n"), configuration, ended) { lines in
+            send(trials, targets, through: front, at: origin) { answers in
+                let sent = ids.joined(separator: "\n")
+                call("seen", sent, of: configuration, failed: ended) { lines in
                     let seen = lines.map { TrialSighting(json: Array($0.utf8).span) }
                     guard seen.count == trials.count else { return ended([unread]) }
-                    let report = FrontReport(front: front)
-                    ended(report.findings(zip(trials, targets).map { ($0, $1) }, seen, answers))
+                    let (report, sent) = (FrontReport(front: front), zip(trials, targets))
+                    ended(report.findings(sent.map { ($0, $1) }, seen, answers: answers))
                 }
             }
         }
@@ -89,7 +90,7 @@ final class FrontCheck {
         return FrontTrial.all(headers: configuration.fieldsOfRules, contentMax: contentMax)
     }
 
-    private static let unread = Finding.error(
+    private static let unread = DoctorFinding.error(
         .front,
         "the gateway's answer can't be read",
         next: "use the program of the gateway's own version"
@@ -99,12 +100,12 @@ final class FrontCheck {
     private static func call(
         _ name: String,
         _ content: String,
-        _ configuration: GatewayConfiguration,
-        _ failed: @escaping @Sendable ([Finding]) -> Void,
-        _ done: @escaping @Sendable ([Substring]) -> Void
+        of configuration: GatewayConfiguration,
+        failed: @escaping @Sendable ([DoctorFinding]) -> Void,
+        done: @escaping @Sendable ([Substring]) -> Void
     ) {
         let bytes = Array(content.utf8)
-        let request = AdminCall.Request(.post, "/trials/\(name)", .call, content: bytes)
+        let request = AdminCall.Request(.post, "/trials/\(name)", at: .call, content: bytes)
         AdminCall.send(request, to: configuration.admin) { result in
             switch result {
             case .success(let response) where response.status == 200:
@@ -128,7 +129,7 @@ final class FrontCheck {
     // MARK: Sending
 
     private struct Fault: Error {
-        let finding: Finding
+        let finding: DoctorFinding
     }
 
     private static func settings(_ front: FrontAddress) throws(Fault) -> OriginSettings {
@@ -159,8 +160,8 @@ final class FrontCheck {
     private static func send(
         _ trials: [FrontTrial],
         _ targets: [String],
-        _ front: FrontAddress,
-        _ origin: OriginSettings,
+        through front: FrontAddress,
+        at origin: OriginSettings,
         ended: @escaping @Sendable ([FrontTrial.Kind: Answer]) -> Void
     ) {
         let loop: EventLoop
@@ -201,8 +202,8 @@ struct FrontReport {
     func findings(
         _ trials: [(trial: FrontTrial, target: String)],
         _ seen: [TrialSighting?],
-        _ answers: [FrontTrial.Kind: FrontCheck.Answer]
-    ) -> [Finding] {
+        answers: [FrontTrial.Kind: FrontCheck.Answer]
+    ) -> [DoctorFinding] {
         guard let form = seen.compactMap(\.self).first?.form else {
             return [
                 .error(
@@ -215,7 +216,7 @@ struct FrontReport {
         }
         // What was said of one trial is not said again of the next ones.
         var told: Set<FrontChange> = []
-        return zip(trials, seen).flatMap { sent, seen -> [Finding] in
+        return zip(trials, seen).flatMap { sent, seen -> [DoctorFinding] in
             let (trial, target) = sent
             guard let seen else { return [absence(of: trial, form, answers[trial.kind])] }
             let changes = trial.changes(seen, target: target, host: front.authority)
@@ -225,7 +226,7 @@ struct FrontReport {
                 return [.ok(.front, "\(trial.kind.rawValue): \(how)\(size), unchanged")]
             }
             return changes.filter { told.insert($0).inserted }.map {
-                finding($0, trial, target, seen)
+                finding($0, trial, target: target, sighting: seen)
             }
         }
     }
@@ -243,9 +244,9 @@ struct FrontReport {
         of trial: FrontTrial,
         _ form: String,
         _ answer: FrontCheck.Answer?
-    ) -> Finding {
+    ) -> DoctorFinding {
         let found = "\(trial.kind.rawValue): does not arrive; \(text(of: answer))"
-        func warning(_ topic: FrontAdvice.Topic) -> Finding {
+        func warning(_ topic: FrontAdvice.Topic) -> DoctorFinding {
             .warning(.front, found, next: FrontAdvice.text(topic, form: form))
         }
         switch trial.kind {
@@ -267,22 +268,22 @@ struct FrontReport {
     private func finding(
         _ change: FrontChange,
         _ trial: FrontTrial,
-        _ target: String,
-        _ sighting: TrialSighting
-    ) -> Finding {
+        target: String,
+        sighting: TrialSighting
+    ) -> DoctorFinding {
         let (count, form) = (trial.content.count, sighting.form)
-        func error(_ found: String, _ topic: FrontAdvice.Topic) -> Finding {
+        func error(_ found: String, _ topic: FrontAdvice.Topic) -> DoctorFinding {
             let next = FrontAdvice.text(topic, form: form)
             return .error(.front, "\(trial.kind.rawValue): \(found)", next: next)
         }
-        func warning(_ found: String, _ topic: FrontAdvice.Topic) -> Finding {
+        func warning(_ found: String, _ topic: FrontAdvice.Topic) -> DoctorFinding {
             let next = FrontAdvice.text(topic, form: form)
             return .warning(.front, "\(trial.kind.rawValue): \(found)", next: next)
         }
         switch change {
         case .method(let method): return error("\(trial.method) arrives as \(method)", .method)
-        case .path(let seen): return warning(spelling(target, seen, trial), .path)
-        case .query(let seen): return warning(spelling(target, seen, trial), .query)
+        case .path(let seen): return warning(spelling(target, seen, of: trial), .path)
+        case .query(let seen): return warning(spelling(target, seen, of: trial), .query)
         case .host(let host): return warning("\(front.authority) arrives as \(host)", .host)
         case .fieldsLost(let names):
             return error("\(names.joined(separator: ", ")) lost on the way", .fields)
@@ -316,7 +317,7 @@ struct FrontReport {
     }
 
     /// Names both targets, without the path of all trials where that came as it was sent.
-    private func spelling(_ target: String, _ seen: String, _ trial: FrontTrial) -> String {
+    private func spelling(_ target: String, _ seen: String, of trial: FrontTrial) -> String {
         var (sent, seen) = (target, seen)
         let tail = trial.path + trial.query
         let start = target.dropLast(tail.count)

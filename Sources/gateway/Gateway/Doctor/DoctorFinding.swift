@@ -1,5 +1,5 @@
 /// A finding of `portcullis doctor`.
-package struct Finding: Hashable, Sendable {
+package struct DoctorFinding: Hashable, Sendable {
     package enum Severity: String, CaseIterable, Sendable {
         case ok, warning, error
     }
@@ -16,15 +16,15 @@ package struct Finding: Hashable, Sendable {
     /// The next step; empty where there is none.
     package let next: String
 
-    static func ok(_ subject: Subject, _ found: String) -> Finding {
-        Finding(severity: .ok, subject: subject, found: found, next: "")
+    static func ok(_ subject: Subject, _ found: String) -> DoctorFinding {
+        DoctorFinding(severity: .ok, subject: subject, found: found, next: "")
     }
 
-    static func warning(_ subject: Subject, _ found: String, next: String) -> Finding {
-        Finding(severity: .warning, subject: subject, found: found, next: next)
+    static func warning(_ subject: Subject, _ found: String, next: String) -> DoctorFinding {
+        DoctorFinding(severity: .warning, subject: subject, found: found, next: next)
     }
 
-    static func error(_ subject: Subject, _ found: String, next: String) -> Finding {
-        Finding(severity: .error, subject: subject, found: found, next: next)
+    static func error(_ subject: Subject, _ found: String, next: String) -> DoctorFinding {
+        DoctorFinding(severity: .error, subject: subject, found: found, next: next)
     }
 }
