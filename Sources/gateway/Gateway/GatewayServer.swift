@@ -12,8 +12,8 @@ import Services
 import Tokens
 import Verification
 
-/// The running gateway: connects and starts the parts of a `GatewayAssembly`. Each part owns its state on
-/// the control queue; see `ControlPlane`.
+/// The running gateway: connects and starts the parts of a `GatewayAssembly`. Each part owns its
+/// state on the control queue; see `ControlPlane`.
 ///
 /// `@unchecked Sendable`: ``start()`` sets the two variables before other code has the gateway.
 package final class GatewayServer: @unchecked Sendable {

@@ -7,7 +7,7 @@ enum Held {
         "Sources/client/PortcullisClient/SharedWork.swift": "reached under its lock only",
         "Sources/client/PortcullisClient/Sending/URLSessionTransport.swift":
             "a subclass of OperationQueue without state",
-        "Sources/gateway/Gateway/QueueBound.swift":
+        "Sources/gateway/Gateway/Plane/QueueBound.swift":
             "reached on its queue only, which every access checks",
         "Sources/gateway/Gateway/GatewayServer.swift":
             "two variables that the start sets, before anybody else has it",

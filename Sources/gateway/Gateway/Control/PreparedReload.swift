@@ -45,8 +45,8 @@ struct PreparedReload: Sendable {
             throw GatewayError(
                 "\(fixed.keyPath) has changed, which needs a restart",
                 hint: changes.allSatisfy { current.isTakenByUpgrade($0, next) }
-                    ? "`portcullis upgrade --config \(basis.file)` takes it without an interruption, or "
-                        + "restart the gateway, or take the change back."
+                    ? "`portcullis upgrade --config \(basis.file)` takes it without an "
+                        + "interruption, or restart the gateway, or take the change back."
                     : "Restart the gateway, or take the change back."
             )
         }
