@@ -1,6 +1,17 @@
 // The process around the parts: start, reload, drain.
 //
-//   GatewayServer            holds everything together; made from a valid configuration
+//   Machine      what it finds on its machine: user, descriptors, signals, programs, logs
+//   Listening    sockets, certificates, event loops
+//   Plane        the control queue, and what one process takes over from another
+//   Upkeep       what goes on beside requests: names, renewals, faults, the store
+//   Control      orders, guards, fleets, reloads, the upgrade, the end
+//   Operators    calls of commands
+//   Doctor       a tool of the operator; nothing else names it
+//
+// The first five name no type of the ones after them (TidyTests).
+//
+//   GatewayAssembly          all parts, made from a valid configuration in the order of a start
+//   GatewayServer            connects and runs them
 //   LoopUnit                 one event loop with its proxy and listeners
 //   ListenerSet              bound sockets; several event loops share an address
 //   PreparedReload           what a reload replaces, made beside the control queue; the

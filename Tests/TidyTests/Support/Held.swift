@@ -122,6 +122,11 @@ enum Held {
         "Sources/net/EventLoops/TLS/": ["COpenSSL", "Glibc", "Synchronization"],
     ]
 
+    /// Folders of a target in which a file names no type of a later folder.
+    static let layers: [String: [String]] = [
+        "Sources/gateway/Gateway/": ["Machine", "Listening", "Plane", "Upkeep", "Control"]
+    ]
+
     /// Modules that only these targets import, or the files of these folders.
     static let owners: [String: Set<String>] = [
         "CCurl": ["Sources/gateway/Gateway/HTTPSCalls/"],
