@@ -1,4 +1,5 @@
 import Expectations
+import Services
 import Testing
 
 @testable import Gateway

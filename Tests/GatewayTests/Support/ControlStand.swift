@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Dispatch
 import KeyStore
 import Logging
 import Rules
