@@ -21,7 +21,7 @@ import Testing
                     rule: "orders",
                     passed: Self.sketch(0..<200),
                     refused: Self.sketch(refused),
-                    broken: .empty
+                    broken: Self.sketch(refused)
                 )
             ])
         }

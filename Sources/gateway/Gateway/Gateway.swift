@@ -11,6 +11,7 @@
 // The first five name no type of the ones after them (TidyTests).
 //
 //   GatewayAssembly          all parts, made from a valid configuration in the order of a start
+//   GatewayGround            what a start binds, reads and opens before it makes them
 //   GatewayServer            connects and runs them
 //   LoopUnit                 one event loop with its proxy and listeners
 //   ListenerSet              bound sockets; several event loops share an address

@@ -1,11 +1,9 @@
 import ConfigurationReading
 import Cryptography
 import EventLoops
-import Glibc
 import KeyStore
 import Logging
 import Proxy
-import Tokens
 import Verification
 
 /// The parts of a gateway, made in the order of a start: see `Gateway`. Nothing accepts yet.
@@ -27,127 +25,62 @@ struct GatewayAssembly {
         outputs: LogOutputs
     ) throws(GatewayError) {
         let log = outputs.logger(configuration.log.level)
-        try DescriptorLimit.raise(loops: configuration.loops.onThisMachine, configuration)
-        let watch = CertificateWatch(
-            LoadedCertificates.stamps(of: configuration),
-            surroundings.startedAt
-        )
-        let tickets = TicketKeys(now: ControlPlane.monotonicSeconds)
-        let preparation = try Preparation.complete(
+        let ground = try GatewayGround(
             configuration,
-            tls: TLSSurroundings(tickets, surroundings),
-            file: file
-        )
-        let resolver = Resolver(lookUp: surroundings.lookUp)
-        listening = try Listening(
-            configuration,
-            certificates: preparation.certificates.listeners,
-            inherited: surroundings.inherited,
-            wallClock: surroundings.wallClock,
+            file: file,
+            surroundings: surroundings,
             log: log
         )
-        if surroundings.ownsProcess {
-            try Privileges.drop(configuration.process, listening.all, file: file, log: log)
-        }
-        let servers = ServerRegistry(configuration, resolver)
-        let keys: KeyTable
-        (keys, madeStore) = try StoreOpening.table(configuration, surroundings, log: log)
-        let registry = OriginRegistry()
-        for server in surroundings.predecessor?.state?.handed.drained ?? [] {
-            registry.drain(server)
-        }
-        let start = try OrdersAtStart(
-            configuration,
-            from: surroundings.predecessor,
-            kept: preparation.keptOrders,
-            log: log
-        )
-        let configuration = configuration.ordered(by: start.inForce)
-        let judging = try JudgingParts(
-            keys: keys,
-            issuer: StoreOpening.issuer(configuration, keys, from: surroundings.predecessor),
-            sessions: SessionTable.goingOn(
-                configuration.sessions,
-                from: surroundings.predecessor
-            )
-        )
+        (listening, madeStore) = (ground.listening, ground.madeStore)
+        let configuration = configuration.ordered(by: ground.orders.inForce)
+        let judging = try ground.judging(configuration, from: surroundings.predecessor)
         let (calls, parties) = Self.parties(
             configuration,
-            keys,
+            ground.keys,
             wallClock: surroundings.wallClock,
             log: log
         )
-        ControlPlane.warn(preparation.warnings + servers.problems(configuration), log)
+        ControlPlane.warn(ground.warnings(configuration), log)
         let settings = ProxySettings(
             configuration,
-            servers,
+            ground.servers,
             parties: parties,
-            certificates: preparation.certificates.origins,
-            registry: registry
+            certificates: ground.certificates.origins,
+            registry: ground.registry
         )
         let accessLog = try outputs.accessLog(configuration.log.access)
-        let admission = EnrolmentAdmission(configuration.enrolment)
         let proxies = ProxyParts(
             settings: settings,
             judging: judging,
-            admission: admission,
+            admission: EnrolmentAdmission(configuration.enrolment),
             held: held,
             accessLog: accessLog
         )
-        let plane = ControlPlane(
+        plane = ControlPlane(
             configuration,
             file: file,
             surroundings: surroundings,
             loops: try proxies.loops(configuration, surroundings.wallClock),
             log: log
         )
-        self.plane = plane
-        let certificates = Certificates(
-            plane,
-            preparation.certificates,
-            watch: watch,
-            tickets: tickets
-        )
-        let rollouts = Rollouts(plane, start)
-        let (guards, reporting) = (Guards(plane, rollouts, loops: plane), Reporting(plane))
-        let shared = Fleet.Parts(
-            rollouts: rollouts,
-            guards: guards,
-            reporting: reporting,
-            admission: admission
-        )
-        parts = Reloads.Parts(
-            certificates: certificates,
-            directory: OriginDirectory(
-                plane,
-                OriginDirectory.Found(
-                    servers: servers,
-                    origins: settings.origins,
-                    registry: registry
-                ),
-                resolver: resolver,
-                certificates: certificates,
-                parties: parties
-            ),
-            rollouts: rollouts,
-            guards: guards,
-            fleet: start.fleet.map { Fleet(plane, $0, parts: shared) },
-            reporting: reporting,
-            apple: AppleOperations(plane, calls, parties.devices, keys),
-            google: GoogleOperations(plane, configuration, judging.statusLists, parties.https),
+        let making = PartsMaking(
+            plane: plane,
+            configuration: configuration,
+            ground: ground,
+            proxies: proxies,
+            calls: calls,
             parties: parties,
-            judging: judging,
-            outputs: outputs,
-            operatorTokens: configuration.admin.map { OperatorTokenBox($0.token) }
+            outputs: outputs
         )
-        reloads = Reloads(plane, parts, admission: admission, accessLog: accessLog)
+        parts = making.parts()
+        reloads = Reloads(plane, parts, admission: proxies.admission, accessLog: accessLog)
         transferred = TransferredParts(
-            keys: keys,
+            keys: ground.keys,
             challenges: judging.issuer,
             sessions: judging.sessions,
             devices: parties.devices,
-            tickets: tickets,
-            registry: registry
+            tickets: ground.tickets,
+            registry: ground.registry
         )
     }
 
@@ -165,6 +98,59 @@ struct GatewayAssembly {
             https: https
         )
         return (calls, parties)
+    }
+}
+
+/// What the parts on the control queue are made from.
+private struct PartsMaking {
+    let plane: ControlPlane
+    let configuration: GatewayConfiguration
+    let ground: GatewayGround
+    let proxies: ProxyParts
+    let calls: AppleClient
+    let parties: RequestParties
+    let outputs: LogOutputs
+
+    func parts() -> Reloads.Parts {
+        let judging = proxies.judging
+        let certificates = Certificates(
+            plane,
+            ground.certificates,
+            watch: ground.watch,
+            tickets: ground.tickets
+        )
+        let rollouts = Rollouts(plane, ground.orders)
+        let (guards, reporting) = (Guards(plane, rollouts, loops: plane), Reporting(plane))
+        let shared = Fleet.Parts(
+            rollouts: rollouts,
+            guards: guards,
+            reporting: reporting,
+            admission: proxies.admission
+        )
+        return Reloads.Parts(
+            certificates: certificates,
+            directory: OriginDirectory(
+                plane,
+                OriginDirectory.Found(
+                    servers: ground.servers,
+                    origins: proxies.settings.origins,
+                    registry: ground.registry
+                ),
+                resolver: ground.resolver,
+                certificates: certificates,
+                parties: parties
+            ),
+            rollouts: rollouts,
+            guards: guards,
+            fleet: ground.orders.fleet.map { Fleet(plane, $0, parts: shared) },
+            reporting: reporting,
+            apple: AppleOperations(plane, calls, parties.devices, ground.keys),
+            google: GoogleOperations(plane, configuration, judging.statusLists, parties.https),
+            parties: parties,
+            judging: judging,
+            outputs: outputs,
+            operatorTokens: configuration.admin.map { OperatorTokenBox($0.token) }
+        )
     }
 }
 
