@@ -351,7 +351,7 @@ let package = Package(
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Proxy", "Services", "Verification"],
+            uses: policy + commands + ["Proxy", "Services", "Telemetry", "Verification"],
             links: [standalone]
         ),
 
@@ -447,7 +447,10 @@ let package = Package(
             uses: policy + apple + stand
                 + ["AppleStandIn", "Proxy", "TestSupport", "Tokens", "Verification"]
         ),
-        .tests("Gateway", uses: apple + ["AppleStandIn", "Cryptography", "LoopbackKit"]),
+        .tests(
+            "Gateway",
+            uses: policy + process + ["AppleStandIn", "KeyStore", "LoopbackKit", "Telemetry"]
+        ),
         .tests("EventLoops"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
@@ -481,7 +484,7 @@ let package = Package(
             "EnforcementScenarios",
             uses: policy + commands + stand + app
                 + ["AppleStandIn", "CLinux", "EventLoops", "LoopbackKit", "OutboundCalls"]
-                + ["Services", "TestSupport", grdb]
+                + ["Services", "Telemetry", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

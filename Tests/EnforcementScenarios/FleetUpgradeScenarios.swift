@@ -1,8 +1,8 @@
 import Expectations
 import Foundation
-import Gateway
 import Glibc
 import LoopbackKit
+import Telemetry
 import TestSupport
 import Testing
 
@@ -100,7 +100,7 @@ extension Scenarios {
             }
             let result = try upgrade.value()
             let lines = result.printed.split(separator: "\n").map(String.init)
-            let version = GatewayServer.version
+            let version = ProgramVersion.text
             let expected = (0..<3).map { "g\($0) serves again, version \(version)" }
             expectEqual(lines, expected, "\(result)")
             try expectEqual(ready(), [200, 200, 200])

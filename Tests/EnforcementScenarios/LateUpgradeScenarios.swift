@@ -94,7 +94,7 @@ extension Scenarios {
             let raw = key.get("/v1/bare")
             try expectEqual(client.send(raw: raw).status, 200)
             let server = hosted.server
-            var upgrade = server.plane.queue.sync { Upgrade(server: server) }
+            var upgrade = server.plane.queue.sync { server.makeUpgrade() }
             upgrade.program = program
             upgrade.patience = impostor.patience
             do throws(UpgradeRefusal) {

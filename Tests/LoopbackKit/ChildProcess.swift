@@ -48,7 +48,12 @@ package final class ChildProcess: @unchecked Sendable {
         var process: pid_t = 0
         let variables = ProcessInfo.processInfo.environment.map { "\($0)=\($1)" }
         let words = [program] + arguments
-        let fault = ProgramStart.spawn(program, words, variables, &process) { start in
+        let fault = ProgramStart.spawn(
+            program,
+            words,
+            environment: variables,
+            process: &process
+        ) { start in
             for (number, end) in ends.enumerated() {
                 posix_spawn_file_actions_adddup2(
                     &start.actions,

@@ -32,7 +32,7 @@ package final class HostedGateway: Sendable {
     /// - `whenEnded`: called once it has ended.
     package init(
         file: String,
-        _ change: (inout GatewayServer.Surroundings) -> Void = { _ in },
+        _ change: (inout GatewaySurroundings) -> Void = { _ in },
         whenEnded: @escaping @Sendable () -> Void = {}
     ) throws {
         let loaded = ConfigurationLoader.load(file)
@@ -41,7 +41,7 @@ package final class HostedGateway: Sendable {
         }
         let ending = Ending()
         self.ending = ending
-        var surroundings = GatewayServer.Surroundings()
+        var surroundings = GatewaySurroundings()
         surroundings.watchesSignals = false
         surroundings.ownsProcess = false
         change(&surroundings)

@@ -298,7 +298,7 @@ import Verification
     @Test func `the unit makes the folder of the socket that commands and pages name`() throws {
         let names = [
             "deploy/docs/dashboard.md", "deploy/docs/install.md",
-            "Sources/gateway/Gateway/AdminCall.swift",
+            "Sources/gateway/Gateway/Operators/AdminCall.swift",
         ]
         for name in names {
             let file = Repository.folder.appending(path: name)

@@ -136,6 +136,17 @@ import Testing
         #expect(importFindings(text, path).contains { $0.contains(message) })
     }
 
+    @Test func `a type of a folder above is caught, and no member of that name`() {
+        let sources = [
+            source("struct Low { let a: High }", "Sources/a/A/Low/Low.swift"),
+            source("let a = Other.High.b // High", "Sources/a/A/Low/Fine.swift"),
+            source("enum High { case b(Low) }", "Sources/a/A/High/High.swift"),
+            source("struct Root { let a: High }", "Sources/a/A/Root.swift"),
+        ]
+        let check = LayerCheck("Sources/a/A/", ["Low", "High"], sources)
+        expectEqual(sources.flatMap(check.findings).map(\.path), ["Sources/a/A/Low/Low.swift"])
+    }
+
     @Test(arguments: [
         "let a = !b", "if a != b {}", "guard !list.isEmpty else {}", "f(!a)", "// try! this",
         "let a = \"try! x!\"", "let a = #\"x! \"quoted\" y!\"#", "/* a /* b! */ c! */",

@@ -32,6 +32,13 @@ import Testing
         expectNone(project.ownSources.flatMap(check.findings))
     }
 
+    @Test func `a folder names no type of the folders above it`() {
+        for (root, folders) in Held.layers {
+            let check = LayerCheck(root, folders, project.ownSources)
+            expectNone(project.ownSources.flatMap(check.findings))
+        }
+    }
+
     @Test func `what plays devices is no part of the gateway`() {
         let check = ImportCheck(manifest: project.manifest)
         expectNone(["portcullis", "Gateway"].flatMap(check.shippedFindings))

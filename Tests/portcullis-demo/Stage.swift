@@ -117,7 +117,7 @@ final class Stage {
         guard let configuration = loaded.configuration else {
             throw ToolError(loaded.problems.map(\.text).joined(separator: "\n"))
         }
-        var surroundings = GatewayServer.Surroundings()
+        var surroundings = GatewaySurroundings()
         surroundings.ownsProcess = false
         surroundings.exit = { ending.gatewayEnded($0) }
         do throws(GatewayError) {

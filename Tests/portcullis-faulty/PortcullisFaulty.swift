@@ -29,7 +29,7 @@ import SQLiteKeyStore
         }
         Ending.choose(place, count)
         signal(SIGWINCH) { _ in Ending.arm() }
-        var surroundings = GatewayServer.Surroundings()
+        var surroundings = GatewaySurroundings()
         surroundings.openJournal = { path in
             Result { () throws(StoreProblem) in
                 EndingJournal(

@@ -1,8 +1,18 @@
-import ConfigurationReading
-
 // The process around the parts: start, reload, drain.
 //
-//   GatewayServer            holds everything together; made from a valid configuration
+//   Machine      what it finds on its machine: user, descriptors, signals, programs, logs
+//   Listening    sockets, certificates, event loops
+//   Plane        the control queue, and what one process takes over from another
+//   Upkeep       what goes on beside requests: names, renewals, faults, the store
+//   Control      orders, guards, fleets, reloads, the upgrade, the end
+//   Operators    calls of commands
+//   Doctor       a tool of the operator; nothing else names it
+//
+// The first five name no type of the ones after them (TidyTests).
+//
+//   GatewayAssembly          all parts, made from a valid configuration in the order of a start
+//   GatewayGround            what a start binds, reads and opens before it makes them
+//   GatewayServer            connects and runs them
 //   LoopUnit                 one event loop with its proxy and listeners
 //   ListenerSet              bound sockets; several event loops share an address
 //   PreparedReload           what a reload replaces, made beside the control queue; the
@@ -38,28 +48,3 @@ import ConfigurationReading
 // A reload reads the files again. If there is an error, the running configuration stays; the log
 // and the admin listener show the problem. Listeners, event loops, store and admin address are set
 // only at the start; a reload that would change them is refused.
-
-/// Why the gateway did not start or reload, with the next step.
-package struct GatewayError: Error, CustomStringConvertible {
-    package let what: String
-    package let hint: String
-
-    /// Whether another user could start it.
-    let isAboutWhoStarts: Bool
-
-    package init(_ what: String, hint: String, isAboutWhoStarts: Bool = false) {
-        self.what = what
-        self.hint = hint
-        self.isAboutWhoStarts = isAboutWhoStarts
-    }
-
-    /// Errors in a configuration that can be read.
-    init(_ errors: [Problem], file: String) {
-        self.init(
-            errors.map(\.text).joined(separator: "\n"),
-            hint: "Mend what is named; `portcullis check \(file)` says whether all is well."
-        )
-    }
-
-    package var description: String { "\(what)\n  \(hint)" }
-}

@@ -1,13 +1,10 @@
 import ConfigurationReading
-import Cryptography
-import Dispatch
 import EventLoops
-import Glibc
 import KeyStore
 import Proxy
 import Rules
 package import Services
-import Synchronization
+import Signatures
 import Telemetry
 import Tokens
 import Verification
@@ -78,7 +75,7 @@ extension GatewayServer: AdminSource {
         let statistics = keys.committer.statistics
         let readFault = keys.readFault
         var snapshot = AdminSnapshot(
-            version: Self.version,
+            version: ProgramVersion.text,
             startedAtSeconds: plane.startedAt,
             uptime: .nanoseconds(
                 Int64(clamping: MonotonicClock.nanoseconds &- plane.startedAtTick)
@@ -99,10 +96,10 @@ extension GatewayServer: AdminSource {
                 commitDurations: statistics.durations
             ),
             drainState: plane.isEnding ? .draining(left: lifecycle.drainLeft) : .serving,
-            droppedLogLines: outputs.accessLosses.count,
-            droppedMessages: outputs.messageLosses.count
+            droppedLogLines: parts.outputs.accessLosses.count,
+            droppedMessages: parts.outputs.messageLosses.count
         )
-        snapshot.store.isNew = madeStore
+        snapshot.store.isNew = assembly.madeStore
         snapshot.store.isNeeded = configuration.rules.needsStore(
             at: UnixTime(seconds: plane.wallSeconds)
         )
@@ -126,6 +123,7 @@ extension GatewayServer: AdminSource {
         snapshot.receipts = parts.apple.receiptFacts
         snapshot.statusList = parts.google.facts
         snapshot.keySets = parts.parties.proofs.facts
+        let held = assembly.held
         snapshot.held.memoryBytes = held.memoryBytes
         snapshot.held.diskBytes = held.diskBytes
         snapshot.held.unsentBytes = held.unsentBytes
@@ -138,73 +136,5 @@ extension GatewayServer: AdminSource {
         if let connection = parts.fleet?.connection {
             snapshot.store.database?.connections.append(connection)
         }
-    }
-}
-
-/// Holds the token of a listener for the event loop that needs it; a reload replaces it.
-final class OperatorTokenBox: OperatorTokenSource {
-    private let token: Mutex<OperatorToken?>
-
-    init(_ token: OperatorToken?) { self.token = Mutex(token) }
-
-    var operatorToken: OperatorToken? { token.withLock { $0 } }
-
-    func replace(by next: OperatorToken?) { token.withLock { $0 = next } }
-}
-
-extension ProcessFacts {
-    /// The kernel's figures; `nil` without `/proc`.
-    static var current: ProcessFacts? {
-        var usage = rusage()
-        var limit = rlimit()
-        guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0,
-            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
-            let pages = numbers("/proc/self/statm"), pages.count > 1,
-            let descriptors = openDescriptors, let threads = count("/proc/self/task")
-        else { return nil }
-        let page = UInt64(max(sysconf(Int32(_SC_PAGESIZE)), 1))
-        return ProcessFacts(
-            cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
-            residentBytes: pages[1] &* page,
-            virtualBytes: pages[0] &* page,
-            openDescriptors: descriptors,
-            descriptorsMax: UInt64(limit.rlim_cur),
-            threads: threads
-        )
-    }
-
-    private static func seconds(_ time: timeval) -> Double {
-        Double(time.tv_sec) + Double(time.tv_usec) / 1_000_000
-    }
-
-    /// The numbers of a file's first line.
-    private static func numbers(_ path: String) -> [UInt64]? {
-        guard let file = fopen(path, "re") else { return nil }
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 256)
-        guard fgets(&line, Int32(line.count), file) != nil else { return nil }
-        let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init), as: UTF8.self)
-        return text.split { $0 == " " || $0 == "\n" }.compactMap { UInt64($0) }
-    }
-
-    /// Since Linux 6.2 the folder's size is their number (proc(5)). Before, its entries have to be
-    /// read, which takes some milliseconds for ten thousand.
-    private static var openDescriptors: Int? {
-        var folder = stat()
-        if stat("/proc/self/fd", &folder) == 0, folder.st_size > 0 { return Int(folder.st_size) }
-        // The descriptor by which the folder is read is one of them.
-        return count("/proc/self/fd").map { $0 - 1 }
-    }
-
-    /// The entries of a folder.
-    private static func count(_ path: String) -> Int? {
-        guard let folder = opendir(path) else { return nil }
-        defer { closedir(folder) }
-        var count = 0
-        while let entry = readdir(folder) {
-            // `.` and `..`
-            if entry.pointee.d_name.0 != 0x2E { count += 1 }
-        }
-        return count
     }
 }

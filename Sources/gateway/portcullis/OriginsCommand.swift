@@ -28,7 +28,7 @@ struct OriginsListCommand: ParsableCommand {
     @OptionGroup var gateway: AdminOptions
 
     func run() throws {
-        try gateway.call(.init(.get, "/origins", .page)) { response in
+        try gateway.call(.init(.get, "/origins", at: .page)) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }
@@ -51,7 +51,7 @@ struct OriginsDrainCommand: ParsableCommand {
 
     func run() throws {
         let content = Array(server.utf8)
-        try gateway.call(.init(.post, "/origins/drain", .call, content: content)) { _ in
+        try gateway.call(.init(.post, "/origins/drain", at: .call, content: content)) { _ in
             StandardOutput.write("\(server) gets no new requests\n") ? 0 : 1
         }
     }
@@ -70,7 +70,7 @@ struct OriginsUndrainCommand: ParsableCommand {
 
     func run() throws {
         let content = Array(server.utf8)
-        try gateway.call(.init(.post, "/origins/undrain", .call, content: content)) { _ in
+        try gateway.call(.init(.post, "/origins/undrain", at: .call, content: content)) { _ in
             StandardOutput.write("\(server) gets requests again\n") ? 0 : 1
         }
     }

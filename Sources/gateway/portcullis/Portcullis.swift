@@ -7,6 +7,7 @@ import Glibc
 import HTTPWire
 import KeyStore
 import Services
+import Telemetry
 import Verification
 
 /// The command line. Exit status: 0 for yes, 1 for no (a refusal, an invalid file), 2 for wrong
@@ -22,7 +23,7 @@ struct Portcullis: ParsableCommand {
             about a word, such as disk or latency. Where a command has the name of a page, .md \
             follows it: store.md.
             """,
-        version: GatewayServer.version,
+        version: ProgramVersion.text,
         subcommands: [
             ServeCommand.self, CheckCommand.self, DiffCommand.self, ExplainCommand.self,
             TestCommand.self, PlanCommand.self,

@@ -41,7 +41,7 @@ struct ReportCommand: ParsableCommand {
         let request = AdminCall.Request(
             method,
             page + member.query,
-            .page,
+            at: .page,
             content: Array((rule ?? "").utf8),
             waiting: Self.waitMilliseconds
         )
@@ -89,7 +89,7 @@ struct WhyCommand: ParsableCommand {
         // A key id does not leave the command: its short name is used instead.
         let name = KeyID(base64: self.name).map(\.logName) ?? self.name
         let page = (json ? "/why/json" : "/why") + member.query
-        try gateway.call(.init(.post, page, .lookup, content: Array(name.utf8))) { response in
+        try gateway.call(.init(.post, page, at: .lookup, content: Array(name.utf8))) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
         }
     }

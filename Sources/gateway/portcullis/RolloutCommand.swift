@@ -45,7 +45,7 @@ struct RolloutCommand: ParsableCommand {
     func run() throws {
         guard let request = try request() else {
             let asked = try LoadedFile.gateway(gateway.file)
-            AdminOptions.send(.init(.get, "/rollout", .page), nil, to: asked) { response in
+            AdminOptions.send(.init(.get, "/rollout", at: .page), nil, to: asked) { response in
                 let text = String(decoding: response.content, as: UTF8.self)
                 Glibc.exit(StandardOutput.write(text) ? 0 : 1)
             } unanswered: { text in
@@ -60,7 +60,7 @@ struct RolloutCommand: ParsableCommand {
         let (rule, yes, why) = (request.rule, yes, why)
         @Sendable func call(_ page: String, after order: Int64?) -> AdminCall.Request {
             let call = RolloutRequest.Call(request, why: why, after: order)
-            return .init(.post, page, .call, content: call.json)
+            return .init(.post, page, at: .call, content: call.json)
         }
         @Sendable func order(_ text: String) -> Never {
             FleetOrder(asked).give(RolloutRequest.Call(request, why: why), yes, text)

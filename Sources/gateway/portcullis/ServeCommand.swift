@@ -77,8 +77,8 @@ struct ServeCommand: ParsableCommand {
         }
     }
 
-    private var surroundings: GatewayServer.Surroundings {
-        var surroundings = GatewayServer.Surroundings()
+    private var surroundings: GatewaySurroundings {
+        var surroundings = GatewaySurroundings()
         guard acceptOlderStore else { return surroundings }
         surroundings.openJournal = { path in
             Result { () throws(StoreProblem) in
@@ -113,7 +113,7 @@ struct UpgradeCommand: ParsableCommand {
         let request = AdminCall.Request(
             .post,
             "/upgrade",
-            .call,
+            at: .call,
             waiting: Self.waitMilliseconds
         )
         try gateway.call(request) { response in

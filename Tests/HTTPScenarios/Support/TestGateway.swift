@@ -41,7 +41,7 @@ final class TestGateway: Sendable {
             more: more
         )
         try text.write(toFile: file, atomically: true, encoding: .utf8)
-        let change: (inout GatewayServer.Surroundings) -> Void = { surroundings in
+        let change: (inout GatewaySurroundings) -> Void = { surroundings in
             surroundings.watchesSignals = watchesSignals
             surroundings.lookUpPace = lookUpPace
             surroundings.certificatePace = certificatePace

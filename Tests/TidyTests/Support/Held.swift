@@ -7,7 +7,7 @@ enum Held {
         "Sources/client/PortcullisClient/SharedWork.swift": "reached under its lock only",
         "Sources/client/PortcullisClient/Sending/URLSessionTransport.swift":
             "a subclass of OperationQueue without state",
-        "Sources/gateway/Gateway/ControlPlane.swift":
+        "Sources/gateway/Gateway/Plane/QueueBound.swift":
             "reached on its queue only, which every access checks",
         "Sources/gateway/Gateway/GatewayServer.swift":
             "two variables that the start sets, before anybody else has it",
@@ -120,6 +120,11 @@ enum Held {
         "Sources/policy/Tokens/Challenges/": ["Cryptography", "Encodings", "Synchronization"],
         "Sources/gateway/Gateway/HTTPSCalls/": ["CCurl", "Dispatch", "Synchronization"],
         "Sources/net/EventLoops/TLS/": ["COpenSSL", "Glibc", "Synchronization"],
+    ]
+
+    /// Folders of a target in which a file names no type of a later folder.
+    static let layers: [String: [String]] = [
+        "Sources/gateway/Gateway/": ["Machine", "Listening", "Plane", "Upkeep", "Control"]
     ]
 
     /// Modules that only these targets import, or the files of these folders.

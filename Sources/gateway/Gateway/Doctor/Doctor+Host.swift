@@ -13,7 +13,7 @@ extension Doctor {
     private static let earliest: Int64 = 1_767_225_600
 
     /// Certificates, attestations and dated rollouts depend on the clock.
-    static var clock: Finding {
+    static var clock: DoctorFinding {
         guard time(nil) >= earliest else {
             return .error(
                 .clock,
@@ -40,7 +40,7 @@ extension Doctor {
     private static let descriptorsWanted: UInt64 = 8_192
 
     /// - configuration: the configuration that needs them; `nil` where it is invalid.
-    static func descriptors(_ configuration: GatewayConfiguration?) -> Finding {
+    static func descriptors(_ configuration: GatewayConfiguration?) -> DoctorFinding {
         let most = DescriptorLimit.most
         guard most < 1 << 30 else { return .ok(.descriptors, "there is no limit") }
         let requests = most / 8 * 7 / 2
@@ -57,7 +57,7 @@ extension Doctor {
 
     /// Whether the gateway's addresses can be bound here. `check` checks sockets in the file
     /// system.
-    static func addresses(_ configuration: GatewayConfiguration) -> [Finding] {
+    static func addresses(_ configuration: GatewayConfiguration) -> [DoctorFinding] {
         let all = configuration.listeners.map(\.address) + configuration.admin.map(\.address)
         return all.compactMap { address in
             guard case .ip(let ip, let port) = address, port != 0,
@@ -105,7 +105,7 @@ extension Doctor {
         of port: UInt16,
         _ address: ServerAddress,
         _ configuration: GatewayConfiguration
-    ) -> Finding {
+    ) -> DoctorFinding {
         let next = "stop that program, or choose another port (`ss -ltnp` lists them)"
         guard let holder = PortHolder(listeningOn: port) else {
             // It may also be a gateway: only root can inspect processes of other users.
@@ -144,8 +144,8 @@ extension Doctor {
     /// A slower commit delays every request that waits for one.
     private static let syncSlowMillis: UInt64 = 50
 
-    static func disk(_ configuration: GatewayConfiguration) -> [Finding] {
-        var findings: [Finding] = []
+    static func disk(_ configuration: GatewayConfiguration) -> [DoctorFinding] {
+        var findings: [DoctorFinding] = []
         if let file = configuration.store.file {
             let folder = WholeFile.folder(of: file)
             findings += [fileSystem(of: folder), space(for: file, in: folder)].compactMap(\.self)
@@ -171,7 +171,7 @@ extension Doctor {
     }
 
     /// File systems on which a database is not safe (magic.h of Linux).
-    private static func fileSystem(of folder: String) -> Finding? {
+    private static func fileSystem(of folder: String) -> DoctorFinding? {
         let remote: [UInt64: String] = [
             0x6969: "NFS", 0xFF53_4D42: "CIFS", 0xFE53_4D42: "SMB", 0x0102_1997: "9P",
         ]
@@ -200,7 +200,7 @@ extension Doctor {
         }
     }
 
-    private static func space(for file: String, in folder: String) -> Finding? {
+    private static func space(for file: String, in folder: String) -> DoctorFinding? {
         guard let free = free(in: folder) else { return nil }
         let found = "\(folder) has \(mebibytes(free)) free"
         if free < freeNeeded {
@@ -217,7 +217,7 @@ extension Doctor {
     }
 
     /// Writes a file beside the store, synchronises it, and deletes it.
-    private static func trial(in folder: String) -> Finding {
+    private static func trial(in folder: String) -> DoctorFinding {
         let path = "\(folder)/.portcullis-doctor-\(getpid())"
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return unwritable(folder, errno) }
@@ -243,7 +243,7 @@ extension Doctor {
         )
     }
 
-    private static func unwritable(_ folder: String, _ code: Int32) -> Finding {
+    private static func unwritable(_ folder: String, _ code: Int32) -> DoctorFinding {
         .error(
             .store,
             "\(folder) takes no file of user \(geteuid()): \(String(cString: strerror(code)))",

@@ -2,6 +2,8 @@ import ConfigurationReading
 package import Encodings
 import EventLoops
 import Glibc
+import KeyStore
+import PostgreSQLKeyStore
 
 /// `portcullis doctor`: looks for common faults around a gateway, on its machine and as its user.
 ///
@@ -51,9 +53,18 @@ package enum Doctor {
         FrontCheck.run(configuration, front) { ended(DoctorReport(file: file, $0)) }
     }
 
-    private static func finding(_ problem: Problem) -> Finding {
+    private static func database(_ configuration: GatewayConfiguration) -> [DoctorFinding] {
+        guard case .postgresql(let database) = configuration.store else { return [] }
+        do throws(JournalError) {
+            return try DatabaseCheckup(database).findings
+        } catch {
+            return [.error(.store, error.detail, next: error.next ?? "see the database's log")]
+        }
+    }
+
+    private static func finding(_ problem: Problem) -> DoctorFinding {
         let place = problem.keyPath.isEmpty ? "" : ": \(problem.keyPath)"
-        return Finding(
+        return DoctorFinding(
             severity: problem.severity == .error ? .error : .warning,
             subject: .configuration,
             found: "\(problem.place.text)\(place): \(problem.found)",
@@ -63,7 +74,7 @@ package enum Doctor {
 
     /// Checks certificates that can be loaded: their ends, and whether clients find their roots.
     /// Others are among the problems of the configuration.
-    private static func certificates(_ configuration: GatewayConfiguration) -> [Finding] {
+    private static func certificates(_ configuration: GatewayConfiguration) -> [DoctorFinding] {
         let loaded = LoadedCertificates(configuration, TLSSurroundings())
         return loaded.listeners.compactMap(\.self).flatMap(\.certificates).map { certificate in
             let now = Int64(time(nil))
@@ -95,14 +106,14 @@ package enum Doctor {
 package struct DoctorReport: Sendable {
     /// The user's name of the file.
     package let file: String
-    package let findings: [Finding]
+    package let findings: [DoctorFinding]
 
-    init(file: String, _ findings: [Finding]) {
+    init(file: String, _ findings: [DoctorFinding]) {
         self.file = file
         self.findings = findings
     }
 
-    private func count(_ severity: Finding.Severity) -> Int {
+    private func count(_ severity: DoctorFinding.Severity) -> Int {
         findings.count { $0.severity == severity }
     }
 
@@ -152,36 +163,5 @@ package struct DoctorReport: Sendable {
 
     private static func count(_ number: Int, _ noun: String) -> String {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
-    }
-}
-
-/// A finding of `portcullis doctor`.
-package struct Finding: Hashable, Sendable {
-    package enum Severity: String, CaseIterable, Sendable {
-        case ok, warning, error
-    }
-
-    /// The subject of the check. The raw value is printed, and is API for scripts.
-    package enum Subject: String, CaseIterable, Sendable {
-        case configuration, clock, descriptors, addresses, certificates, store, disk, origins
-        case proofs, front
-    }
-
-    package let severity: Severity
-    package let subject: Subject
-    package let found: String
-    /// The next step; empty where there is none.
-    package let next: String
-
-    static func ok(_ subject: Subject, _ found: String) -> Finding {
-        Finding(severity: .ok, subject: subject, found: found, next: "")
-    }
-
-    static func warning(_ subject: Subject, _ found: String, next: String) -> Finding {
-        Finding(severity: .warning, subject: subject, found: found, next: next)
-    }
-
-    static func error(_ subject: Subject, _ found: String, next: String) -> Finding {
-        Finding(severity: .error, subject: subject, found: found, next: next)
     }
 }

@@ -53,7 +53,7 @@ final class FrontCheck {
     static func run(
         _ configuration: GatewayConfiguration,
         _ front: FrontAddress,
-        ended: @escaping @Sendable ([Finding]) -> Void
+        ended: @escaping @Sendable ([DoctorFinding]) -> Void
     ) {
         let trials = trials(configuration)
         let origin: OriginSettings
@@ -62,18 +62,19 @@ final class FrontCheck {
         } catch {
             return ended([error.finding])
         }
-        call("open", "\(trials.count)", configuration, ended) { lines in
+        call("open", "\(trials.count)", of: configuration, failed: ended) { lines in
             guard let path = lines.first, lines.count == trials.count + 1 else {
                 return ended([unread])
             }
             let ids = lines.dropFirst().map(String.init)
             let targets = zip(trials, ids).map { "\(path)\($1)\($0.path)\($0.query)" }
-            send(trials, targets, front, origin) { answers in
-                call("seen", ids.joined(separator: "\n"), configuration, ended) { lines in
+            send(trials, targets, through: front, at: origin) { answers in
+                let sent = ids.joined(separator: "\n")
+                call("seen", sent, of: configuration, failed: ended) { lines in
                     let seen = lines.map { TrialSighting(json: Array($0.utf8).span) }
                     guard seen.count == trials.count else { return ended([unread]) }
-                    let report = FrontReport(front: front)
-                    ended(report.findings(zip(trials, targets).map { ($0, $1) }, seen, answers))
+                    let (report, sent) = (FrontReport(front: front), zip(trials, targets))
+                    ended(report.findings(sent.map { ($0, $1) }, seen, answers: answers))
                 }
             }
         }
@@ -89,7 +90,7 @@ final class FrontCheck {
         return FrontTrial.all(headers: configuration.fieldsOfRules, contentMax: contentMax)
     }
 
-    private static let unread = Finding.error(
+    private static let unread = DoctorFinding.error(
         .front,
         "the gateway's answer can't be read",
         next: "use the program of the gateway's own version"
@@ -99,12 +100,12 @@ final class FrontCheck {
     private static func call(
         _ name: String,
         _ content: String,
-        _ configuration: GatewayConfiguration,
-        _ failed: @escaping @Sendable ([Finding]) -> Void,
-        _ done: @escaping @Sendable ([Substring]) -> Void
+        of configuration: GatewayConfiguration,
+        failed: @escaping @Sendable ([DoctorFinding]) -> Void,
+        done: @escaping @Sendable ([Substring]) -> Void
     ) {
         let bytes = Array(content.utf8)
-        let request = AdminCall.Request(.post, "/trials/\(name)", .call, content: bytes)
+        let request = AdminCall.Request(.post, "/trials/\(name)", at: .call, content: bytes)
         AdminCall.send(request, to: configuration.admin) { result in
             switch result {
             case .success(let response) where response.status == 200:
@@ -128,7 +129,7 @@ final class FrontCheck {
     // MARK: Sending
 
     private struct Fault: Error {
-        let finding: Finding
+        let finding: DoctorFinding
     }
 
     private static func settings(_ front: FrontAddress) throws(Fault) -> OriginSettings {
@@ -159,8 +160,8 @@ final class FrontCheck {
     private static func send(
         _ trials: [FrontTrial],
         _ targets: [String],
-        _ front: FrontAddress,
-        _ origin: OriginSettings,
+        through front: FrontAddress,
+        at origin: OriginSettings,
         ended: @escaping @Sendable ([FrontTrial.Kind: Answer]) -> Void
     ) {
         let loop: EventLoop
@@ -191,138 +192,5 @@ final class FrontCheck {
                 }
             }
         }
-    }
-}
-
-/// Says what a front changes.
-struct FrontReport {
-    let front: FrontAddress
-
-    func findings(
-        _ trials: [(trial: FrontTrial, target: String)],
-        _ seen: [TrialSighting?],
-        _ answers: [FrontTrial.Kind: FrontCheck.Answer]
-    ) -> [Finding] {
-        guard let form = seen.compactMap(\.self).first?.form else {
-            return [
-                .error(
-                    .front,
-                    "no request through \(front.authority) arrives at this gateway: "
-                        + text(of: answers[.plain]),
-                    next: FrontAdvice.text(.absent, form: "")
-                )
-            ]
-        }
-        // What was said of one trial is not said again of the next ones.
-        var told: Set<FrontChange> = []
-        return zip(trials, seen).flatMap { sent, seen -> [Finding] in
-            let (trial, target) = sent
-            guard let seen else { return [absence(of: trial, form, answers[trial.kind])] }
-            let changes = trial.changes(seen, target: target, host: front.authority)
-            guard !changes.isEmpty else {
-                let size = trial.content.isEmpty ? "" : " with \(trial.content.count) bytes"
-                let how = form.isEmpty ? "forwarded" : "asked about by \(form)"
-                return [.ok(.front, "\(trial.kind.rawValue): \(how)\(size), unchanged")]
-            }
-            return changes.filter { told.insert($0).inserted }.map {
-                finding($0, trial, target, seen)
-            }
-        }
-    }
-
-    private func text(of answer: FrontCheck.Answer?) -> String {
-        switch answer {
-        case .success(let status): "the front answers \(status)"
-        case .failure(let fault): "the front gives no answer (\(fault))"
-        case nil: "it could not be sent"
-        }
-    }
-
-    /// The front, or the gateway's parser, has answered by itself.
-    private func absence(
-        of trial: FrontTrial,
-        _ form: String,
-        _ answer: FrontCheck.Answer?
-    ) -> Finding {
-        let found = "\(trial.kind.rawValue): does not arrive; \(text(of: answer))"
-        func warning(_ topic: FrontAdvice.Topic) -> Finding {
-            .warning(.front, found, next: FrontAdvice.text(topic, form: form))
-        }
-        switch trial.kind {
-        case .plain, .headers: return warning(.absent)
-        case .spelling: return .ok(.front, "\(found), so no such path or query is read in two ways")
-        case .method: return warning(.method)
-        case .fields: return .error(.front, found, next: FrontAdvice.text(.long, form: form))
-        case .content, .chunks: return warning(.content)
-        case .gzip: return warning(.decoded)
-        case .large:
-            return .warning(
-                .front,
-                "\(found) to \(trial.content.count) bytes, which rules allow",
-                next: FrontAdvice.text(.size, form: form)
-            )
-        }
-    }
-
-    private func finding(
-        _ change: FrontChange,
-        _ trial: FrontTrial,
-        _ target: String,
-        _ sighting: TrialSighting
-    ) -> Finding {
-        let (count, form) = (trial.content.count, sighting.form)
-        func error(_ found: String, _ topic: FrontAdvice.Topic) -> Finding {
-            let next = FrontAdvice.text(topic, form: form)
-            return .error(.front, "\(trial.kind.rawValue): \(found)", next: next)
-        }
-        func warning(_ found: String, _ topic: FrontAdvice.Topic) -> Finding {
-            let next = FrontAdvice.text(topic, form: form)
-            return .warning(.front, "\(trial.kind.rawValue): \(found)", next: next)
-        }
-        switch change {
-        case .method(let method): return error("\(trial.method) arrives as \(method)", .method)
-        case .path(let seen): return warning(spelling(target, seen, trial), .path)
-        case .query(let seen): return warning(spelling(target, seen, trial), .query)
-        case .host(let host): return warning("\(front.authority) arrives as \(host)", .host)
-        case .fieldsLost(let names):
-            return error("\(names.joined(separator: ", ")) lost on the way", .fields)
-        case .fieldsRewritten(let names):
-            return error("\(names.joined(separator: ", ")) rewritten on the way", .fields)
-        case .contentLost where trial.kind == .large:
-            return warning("none of \(count) bytes arrive, so they are refused", .size)
-        case .contentLost where !form.isEmpty && !sighting.asksWithContent:
-            return warning("none of \(count) bytes arrive with the question", .content)
-        case .contentLost: return error("none of \(count) bytes arrive", .content)
-        case .contentCut(let seen):
-            let part = seen.map { "only \($0)" } ?? "not all"
-            return error("\(part) of \(count) bytes arrive", .size)
-        case .contentDecoded:
-            return error("Content-Encoding: gzip is decoded: signatures don't fit", .decoded)
-        case .contentRewritten: return error("\(count) bytes arrive as others", .rewritten)
-        case .contentUnsure:
-            return error("all bytes arrive, and the gateway can't know it", .unsure)
-        case .lengthWritten:
-            return .ok(
-                .front,
-                "\(trial.kind.rawValue): arrives with a length, unchanged: no signature covers "
-                    + "chunks"
-            )
-        case .chunksWritten:
-            return .ok(
-                .front,
-                "\(trial.kind.rawValue): arrives in chunks, unchanged: no signature covers a length"
-            )
-        }
-    }
-
-    /// Names both targets, without the path of all trials where that came as it was sent.
-    private func spelling(_ target: String, _ seen: String, _ trial: FrontTrial) -> String {
-        var (sent, seen) = (target, seen)
-        let tail = trial.path + trial.query
-        let start = target.dropLast(tail.count)
-        if !tail.isEmpty, seen.hasPrefix(start) {
-            (sent, seen) = (tail, String(seen.dropFirst(start.count)))
-        }
-        return "\(sent) arrives as \(seen): signed as sent, it is refused"
     }
 }

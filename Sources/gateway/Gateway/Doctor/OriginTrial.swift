@@ -18,17 +18,17 @@ final class OriginTrial {
         let client: HTTPClient
     }
 
-    private let ended: @Sendable ([Finding]) -> Void
-    private var findings: [Finding] = []
+    private let ended: @Sendable ([DoctorFinding]) -> Void
+    private var findings: [DoctorFinding] = []
     private var rows: [Row] = []
     private var open = 0
 
-    private init(_ ended: @escaping @Sendable ([Finding]) -> Void) { self.ended = ended }
+    private init(_ ended: @escaping @Sendable ([DoctorFinding]) -> Void) { self.ended = ended }
 
     /// Asks all servers at once, and reports each answer.
     static func run(
         _ configuration: GatewayConfiguration,
-        ended: @escaping @Sendable ([Finding]) -> Void
+        ended: @escaping @Sendable ([DoctorFinding]) -> Void
     ) {
         let servers = ServerRegistry(configuration, Resolver())
         let contexts = LoadedCertificates(configuration, TLSSurroundings()).origins
@@ -42,7 +42,13 @@ final class OriginTrial {
         let origins = zip(configuration.origins, contexts).map { origin, context in
             (
                 origin,
-                OriginSettings(origin, servers.addresses, context, registry, configuration.limits)
+                OriginSettings(
+                    origin,
+                    servers.addresses,
+                    context: context,
+                    registry: registry,
+                    limits: configuration.limits
+                )
             )
         }
         loop.start()
@@ -90,7 +96,7 @@ final class OriginTrial {
         _ row: Row,
         request: HTTPRequest,
         result: Result<HTTPResponse, CallFault>
-    ) -> Finding {
+    ) -> DoctorFinding {
         let server = "\(row.origin.name): \(row.server.name)"
         let asked = "\(request.method.rawValue) \(request.target)"
         switch result {

@@ -13,12 +13,12 @@ enum ServiceTrial {
 
     /// The findings so far, and how many are to come.
     private final class Findings: Sendable {
-        private let state: Mutex<(found: [Finding], left: Int)>
+        private let state: Mutex<(found: [DoctorFinding], left: Int)>
 
         init(_ count: Int) { state = Mutex(([], count)) }
 
         /// All findings, after the last one.
-        func add(_ finding: Finding) -> [Finding]? {
+        func add(_ finding: DoctorFinding) -> [DoctorFinding]? {
             state.withLock { state in
                 state.found.append(finding)
                 state.left -= 1
@@ -30,14 +30,14 @@ enum ServiceTrial {
     /// Asks all services at once, and reports each answer.
     static func run(
         _ configuration: GatewayConfiguration,
-        ended: @escaping @Sendable ([Finding]) -> Void
+        ended: @escaping @Sendable ([DoctorFinding]) -> Void
     ) {
         let services = configuration.siteverify
         let integrity = configuration.integrity
         let count = services.count + integrity.count
         guard count > 0 else { return ended([]) }
         let (https, findings) = (HTTPSCalls(), Findings(count))
-        @Sendable func add(_ finding: Finding) {
+        @Sendable func add(_ finding: DoctorFinding) {
             guard let all = findings.add(finding) else { return }
             https.stop { ended(all) }
         }
@@ -64,7 +64,7 @@ enum ServiceTrial {
         _ service: IntegrityService,
         package: String,
         https: HTTPSCalls,
-        add: @escaping @Sendable (Finding) -> Void
+        add: @escaping @Sendable (DoctorFinding) -> Void
     ) {
         let now = Int64(Date().timeIntervalSince1970)
         send(IntegrityCall(service, .grant), service, now, https) { reply in
@@ -97,7 +97,7 @@ enum ServiceTrial {
         _ service: IntegrityService,
         _ package: String,
         _ found: IntegrityFinding
-    ) -> Finding {
+    ) -> DoctorFinding {
         let name = "\(service.name): Play Integrity"
         switch found {
         case .refused(.denied):
@@ -120,7 +120,7 @@ enum ServiceTrial {
     private static func finding(
         _ service: SiteverifySettings,
         _ verdict: SiteverifyVerdict
-    ) -> Finding {
+    ) -> DoctorFinding {
         let name = "\(service.name): \(service.service.rawValue)"
         switch verdict {
         case .refused(.call):

@@ -198,7 +198,12 @@ final class GatewayProcess: Sendable {
         let errors = pipe.fileHandleForWriting.fileDescriptor
         var process: pid_t = 0
         let words = [program] + arguments
-        let fault = ProgramStart.spawn(program, words, variables, &process) { start in
+        let fault = ProgramStart.spawn(
+            program,
+            words,
+            environment: variables,
+            process: &process
+        ) { start in
             posix_spawn_file_actions_addopen(&start.actions, 0, "/dev/null", O_RDONLY, 0)
             posix_spawn_file_actions_addopen(&start.actions, 1, "/dev/null", O_WRONLY, 0)
             posix_spawn_file_actions_adddup2(&start.actions, errors, 2)

@@ -1,0 +1,192 @@
+import ConfigurationReading
+import Cryptography
+import EventLoops
+import KeyStore
+import Logging
+import Proxy
+import Verification
+
+/// The parts of a gateway, made in the order of a start: see `Gateway`. Nothing accepts yet.
+struct GatewayAssembly {
+    let plane: ControlPlane
+    let listening: Listening
+    let parts: Reloads.Parts
+    let reloads: Reloads
+    let transferred: TransferredParts
+    /// Whether this start has created the database, since there was none.
+    let madeStore: Bool
+    /// The ledger of held content, for all event loops.
+    let held = HeldLedger()
+
+    init(
+        _ configuration: GatewayConfiguration,
+        file: String,
+        surroundings: GatewaySurroundings,
+        outputs: LogOutputs
+    ) throws(GatewayError) {
+        let log = outputs.logger(configuration.log.level)
+        let ground = try GatewayGround(
+            configuration,
+            file: file,
+            surroundings: surroundings,
+            log: log
+        )
+        (listening, madeStore) = (ground.listening, ground.madeStore)
+        let configuration = configuration.ordered(by: ground.orders.inForce)
+        let judging = try ground.judging(configuration, from: surroundings.predecessor)
+        let (calls, parties) = Self.parties(
+            configuration,
+            ground.keys,
+            wallClock: surroundings.wallClock,
+            log: log
+        )
+        ControlPlane.warn(ground.warnings(configuration), log)
+        let settings = ProxySettings(
+            configuration,
+            ground.servers,
+            parties: parties,
+            certificates: ground.certificates.origins,
+            registry: ground.registry
+        )
+        let accessLog = try outputs.accessLog(configuration.log.access)
+        let proxies = ProxyParts(
+            settings: settings,
+            judging: judging,
+            admission: EnrolmentAdmission(configuration.enrolment),
+            held: held,
+            accessLog: accessLog
+        )
+        plane = ControlPlane(
+            configuration,
+            file: file,
+            surroundings: surroundings,
+            loops: try proxies.loops(configuration, surroundings.wallClock),
+            log: log
+        )
+        let making = PartsMaking(
+            plane: plane,
+            configuration: configuration,
+            ground: ground,
+            proxies: proxies,
+            calls: calls,
+            parties: parties,
+            outputs: outputs
+        )
+        parts = making.parts()
+        reloads = Reloads(plane, parts, admission: proxies.admission, accessLog: accessLog)
+        transferred = TransferredParts(
+            keys: ground.keys,
+            challenges: judging.issuer,
+            sessions: judging.sessions,
+            devices: parties.devices,
+            tickets: ground.tickets,
+            registry: ground.registry
+        )
+    }
+
+    private static func parties(
+        _ configuration: GatewayConfiguration,
+        _ keys: KeyTable,
+        wallClock clock: @escaping @Sendable () -> Int64,
+        log: Logger
+    ) -> (calls: AppleClient, RequestParties) {
+        let https = HTTPSCalls()
+        let calls = AppleClient("apple", configuration.apple, https, wallClock: clock)
+        let parties = RequestParties(
+            devices: DeviceCheckClient(calls, configuration.apple, log, clock),
+            proofs: ProofChecks(configuration, keys, https, log, clock),
+            https: https
+        )
+        return (calls, parties)
+    }
+}
+
+/// What the parts on the control queue are made from.
+private struct PartsMaking {
+    let plane: ControlPlane
+    let configuration: GatewayConfiguration
+    let ground: GatewayGround
+    let proxies: ProxyParts
+    let calls: AppleClient
+    let parties: RequestParties
+    let outputs: LogOutputs
+
+    func parts() -> Reloads.Parts {
+        let judging = proxies.judging
+        let certificates = Certificates(
+            plane,
+            ground.certificates,
+            watch: ground.watch,
+            tickets: ground.tickets
+        )
+        let rollouts = Rollouts(plane, ground.orders)
+        let (guards, reporting) = (Guards(plane, rollouts, loops: plane), Reporting(plane))
+        let shared = Fleet.Parts(
+            rollouts: rollouts,
+            guards: guards,
+            reporting: reporting,
+            admission: proxies.admission
+        )
+        return Reloads.Parts(
+            certificates: certificates,
+            directory: OriginDirectory(
+                plane,
+                OriginDirectory.Found(
+                    servers: ground.servers,
+                    origins: proxies.settings.origins,
+                    registry: ground.registry
+                ),
+                resolver: ground.resolver,
+                certificates: certificates,
+                parties: parties
+            ),
+            rollouts: rollouts,
+            guards: guards,
+            fleet: ground.orders.fleet.map { Fleet(plane, $0, parts: shared) },
+            reporting: reporting,
+            apple: AppleOperations(plane, calls, parties.devices, ground.keys),
+            google: GoogleOperations(plane, configuration, judging.statusLists, parties.https),
+            parties: parties,
+            judging: judging,
+            outputs: outputs,
+            operatorTokens: configuration.admin.map { OperatorTokenBox($0.token) }
+        )
+    }
+}
+
+/// What the proxies of all event loops share.
+private struct ProxyParts {
+    let settings: ProxySettings
+    let judging: JudgingParts
+    let admission: EnrolmentAdmission
+    let held: HeldLedger
+    let accessLog: LogWriter?
+
+    func loops(
+        _ configuration: GatewayConfiguration,
+        _ wallClock: @escaping @Sendable () -> Int64
+    ) throws(GatewayError) -> [LoopUnit] {
+        let services = judging.services(configuration, admission)
+        let addresses = AddressTable(
+            capacity: configuration.limits.addressesMax,
+            key: (RandomBytes.word(), RandomBytes.word())
+        )
+        var loops: [LoopUnit] = []
+        for number in 0..<configuration.loops.onThisMachine {
+            let loop = try EventLoop.numbered(number, wallClock)
+            let proxy = ProxyLoop(
+                loop: loop,
+                settings: settings,
+                judge: judging.judge(configuration),
+                services: services,
+                issuer: judging.issuer,
+                keys: judging.keys,
+                addresses: addresses,
+                held: held,
+                writeLog: { [accessLog] in accessLog?.write($0, dropped: $1) }
+            )
+            loops.append(LoopUnit(loop, proxy))
+        }
+        return loops
+    }
+}

@@ -1,0 +1,284 @@
+import ConfigurationReading
+import EventLoops
+
+/// The loaded certificates, keys and authorities of a configuration.
+///
+/// It reads files, so it is made where waiting is allowed: by a start, a reload, `check`, and again
+/// when one of the files has changed.
+struct LoadedCertificates: Sendable {
+    /// The context of each listener, in their order; `nil` for a plain one, or after an error.
+    private(set) var listeners: [TLSContext?] = []
+    /// The context for each origin, in their order; `nil` without TLS, or after an error.
+    private(set) var origins: [TLSContext?] = []
+    /// Faults, and settings that are probably not intended. With an error, nothing of it may be
+    /// used.
+    private(set) var problems: [Problem] = []
+
+    /// Whether there is an error, so that nothing of it can be used.
+    var hasErrors: Bool { problems.contains { $0.severity == .error } }
+
+    /// A certificate that expires within these seconds causes a warning: renewal has failed for a
+    /// while (ACME clients renew 30 days before the end).
+    private static let expiryWarningSeconds: Int64 = 7 * 86_400
+
+    private let configuration: GatewayConfiguration
+    private let surroundings: TLSSurroundings
+    private let now: Int64
+
+    init(_ configuration: GatewayConfiguration, _ surroundings: TLSSurroundings) {
+        self.configuration = configuration
+        self.surroundings = surroundings
+        now = surroundings.wallSeconds()
+        for listener in configuration.listeners {
+            listeners.append(listener.tls.flatMap { load($0, listener.http2) })
+        }
+        for origin in configuration.origins {
+            origins.append(
+                origin.tls.flatMap { load($0, origin.http2, keyPath: "origins.\(origin.name).tls") }
+            )
+        }
+    }
+
+    /// The files that are loaded. When one of them changes, all are loaded again.
+    static func files(of configuration: GatewayConfiguration) -> [String] {
+        configuration.listeners.compactMap(\.tls).flatMap(\.files)
+            + configuration.origins.compactMap(\.tls).flatMap(\.files)
+    }
+
+    /// The stamps of these files, to detect later changes.
+    static func stamps(of configuration: GatewayConfiguration) -> CertificateWatch.Stamps {
+        CertificateWatch.stamps(files(of: configuration))
+    }
+
+    // MARK: Listeners
+
+    private mutating func load(
+        _ tls: ListenSettings.TLS,
+        _ http2: ListenSettings.HTTP2
+    ) -> TLSContext? {
+        do throws(TLSContextError) {
+            let context = try TLSContext(
+                showing: tls.certificates.map(ServerCertificate.init),
+                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+                protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11],
+                tickets: surroundings.tickets,
+                clients: tls.client.map(ClientTrust.init),
+                wallSeconds: surroundings.wallSeconds
+            )
+            for (settings, loaded) in zip(tls.certificates, context.certificates) {
+                examine(settings, loaded)
+            }
+            examineNames(tls, context.certificates)
+            return context
+        } catch {
+            refuse(tls, error)
+            return nil
+        }
+    }
+
+    /// Reports the problem of each certificate: the first problem hides the others.
+    private mutating func refuse(_ tls: ListenSettings.TLS, _ first: TLSContextError) {
+        let count = problems.count
+        if let client = tls.client, first.path == client.authoritiesFile {
+            add("\(client.keyPath).ca", first)
+        }
+        for settings in tls.certificates {
+            do throws(TLSContextError) {
+                _ = try TLSContext(showing: [ServerCertificate(settings)])
+            } catch {
+                refuse(settings, error)
+            }
+        }
+        // The problem was the listener's, or the files have changed meanwhile.
+        if problems.count == count { refuse(tls.certificates[0], first) }
+    }
+
+    private mutating func refuse(
+        _ settings: ListenSettings.TLS.Certificate,
+        _ error: TLSContextError
+    ) {
+        let isKey = [.keyUnreadable, .keyEncrypted, .keyMismatch].contains(error.reason)
+        let files = PairedFiles(certificate: settings.certificateFile, key: settings.keyFile)
+        add("\(settings.keyPath).\(isKey ? "key" : "certificate")", error, of: files)
+    }
+
+    private mutating func examine(
+        _ settings: ListenSettings.TLS.Certificate,
+        _ loaded: TLSCertificate
+    ) {
+        let keyPath = "\(settings.keyPath).certificate"
+        if let found = Self.ending(loaded, now) {
+            add(
+                .warning,
+                keyPath,
+                found: "\(found) (\(loaded.file))",
+                use: "a renewed one, then reload"
+            )
+        }
+        if loaded.demandsStaple {
+            add(
+                .warning,
+                keyPath,
+                found: """
+                    a certificate that demands an OCSP response (\(loaded.file)), which is never \
+                    sent, so that some clients refuse it
+                    """,
+                use: "one without Must-Staple (RFC 7633)"
+            )
+        }
+        for name in settings.names where !loaded.covers(name) {
+            add(
+                .warning,
+                "\(settings.keyPath).names",
+                found: "\(name), which is not in the certificate, so that clients refuse it",
+                use: "a name of the certificate (\(loaded.file)), or another certificate"
+            )
+        }
+    }
+
+    /// The warning about a certificate that has expired, or soon will; `nil` for any other.
+    static func ending(_ certificate: TLSCertificate, _ now: Int64) -> String? {
+        let end = certificate.expiry
+        guard end < now + expiryWarningSeconds else { return nil }
+        return end < now
+            ? "a certificate that ended \(text(now - end)) ago, which clients refuse"
+            : "a certificate that ends in \(text(end - now))"
+    }
+
+    static func text(_ seconds: Int64) -> String {
+        seconds >= 86_400 ? "\(seconds / 86_400)d" : "\(seconds / 3600)h"
+    }
+
+    /// Reports certificates that are never shown, and names that two of them have.
+    private mutating func examineNames(_ tls: ListenSettings.TLS, _ loaded: [TLSCertificate]) {
+        var names = ServerNames()
+        for (index, (settings, certificate)) in zip(tls.certificates, loaded).enumerated() {
+            if index > 0, certificate.names.isEmpty {
+                add(
+                    .error,
+                    "\(settings.keyPath).certificate",
+                    found:
+                        "a certificate without a name (\(certificate.file)), which no client gets",
+                    use: "names beside it, or one with DNS names"
+                )
+            }
+            for name in certificate.names {
+                guard let holder = names.add(name, index) else { continue }
+                add(
+                    .warning,
+                    "\(settings.keyPath).certificate",
+                    found: "\(name), for which \(loaded[holder].file) is shown, not "
+                        + certificate.file,
+                    use: "names beside one of them, or certificates for different names"
+                )
+            }
+        }
+    }
+
+    // MARK: Origins
+
+    private mutating func load(
+        _ tls: OriginTLSSettings,
+        _ http2: ListenSettings.HTTP2,
+        keyPath: String
+    ) -> TLSContext? {
+        if case .anyone = tls.trust {
+            add(
+                .warning,
+                "\(keyPath).insecure",
+                found: "insecure: true, so that whoever is on the way can read and answer requests",
+                use: "ca: with the certificate of the origin's authority, or of the origin itself"
+            )
+        }
+        do throws(TLSContextError) {
+            return try TLSContext(tls, http2)
+        } catch {
+            let files = [(tls.certificateFile, "certificate"), (tls.keyFile, "key")]
+            let key = files.first { $0.0 == error.path }?.1 ?? "ca"
+            var pair: PairedFiles?
+            if let certificate = tls.certificateFile, let key = tls.keyFile {
+                pair = PairedFiles(certificate: certificate, key: key)
+            }
+            add("\(keyPath).\(key)", error, of: pair)
+            return nil
+        }
+    }
+
+    // MARK: Problems
+
+    private mutating func add(
+        _ severity: Problem.Severity,
+        _ keyPath: String,
+        found: String,
+        use: String
+    ) {
+        let place = configuration.place(of: keyPath)
+        problems.append(Problem(severity, at: place, keyPath, found: found, use: use))
+    }
+
+    /// - pair: the certificate and the key that were loaded together; `nil` for other files.
+    private mutating func add(
+        _ keyPath: String,
+        _ error: TLSContextError,
+        of pair: PairedFiles? = nil
+    ) {
+        let mistake = PairedFiles.mistake(error, of: pair)
+        add(
+            .error,
+            keyPath,
+            found: "\(error.reason.rawValue): \(mistake.found)",
+            use: mistake.use
+        )
+    }
+}
+
+extension ClientTrust {
+    fileprivate init(_ settings: ListenSettings.TLS.Client) {
+        self.init(
+            authorities: settings.authoritiesFile,
+            demand: settings.demand == .required ? .required : .optional
+        )
+    }
+}
+
+extension ServerCertificate {
+    fileprivate init(_ settings: ListenSettings.TLS.Certificate) {
+        self.init(
+            chain: settings.certificateFile,
+            key: settings.keyFile,
+            names: settings.names
+        )
+    }
+}
+
+extension TLSContext {
+    fileprivate convenience init(
+        _ tls: OriginTLSSettings,
+        _ http2: ListenSettings.HTTP2
+    ) throws(TLSContextError) {
+        var shown: ServerCertificate?
+        if let chain = tls.certificateFile, let key = tls.keyFile {
+            shown = ServerCertificate(chain: chain, key: key)
+        }
+        let trust: Trust =
+            switch tls.trust {
+            case .system: .system
+            case .file(let path): .file(path)
+            case .anyone: .anyone
+            }
+        try self.init(
+            clientTrusting: trust,
+            showing: shown,
+            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+            protocols: [http2 == .on ? Self.http2 : Self.http11]
+        )
+    }
+}
+
+/// The surroundings in which certificates are loaded, and what outlives them.
+struct TLSSurroundings: Sendable {
+    /// The keys of clients' tickets.
+    var tickets = TicketKeys()
+    /// Seconds of Unix time.
+    var wallSeconds: @Sendable () -> Int64 = TLSContext.systemSeconds
+}

@@ -1,0 +1,115 @@
+import ConfigurationReading
+import EventLoops
+import HTTPWire
+import Proxy
+import Rules
+import Telemetry
+import Verification
+
+/// The parties that requests ask.
+struct RequestParties: Sendable {
+    let devices: DeviceCheckClient
+    let proofs: ProofChecks
+    /// Makes the calls to all other parties.
+    let https: HTTPSCalls
+}
+
+extension ProxySettings {
+    /// The configuration in the proxy's form. Servers without a known address are omitted.
+    convenience init(
+        _ configuration: GatewayConfiguration,
+        _ servers: ServerRegistry,
+        parties: RequestParties,
+        certificates: [TLSContext?],
+        registry: OriginRegistry
+    ) {
+        let origins = zip(configuration.origins, certificates).map { origin, context in
+            OriginSettings(
+                origin,
+                servers.addresses,
+                context: context,
+                registry: registry,
+                limits: configuration.limits
+            )
+        }
+        self.init(
+            rules: configuration.rules,
+            origins: origins,
+            timeouts: configuration.timeouts,
+            limits: configuration.limits,
+            trustedProxies: configuration.trustedProxies,
+            addressSource: configuration.addressSource,
+            writesForwarded: configuration.addressSource == .forwarded,
+            traces: configuration.traces,
+            logsAccess: configuration.log.access != .off,
+            logRule: configuration.log.lines,
+            spillFolder: configuration.spillFolder,
+            devices: parties.devices,
+            tokenChecks: parties.proofs.checkers(of: configuration),
+            verdictSigner: configuration.verdictSigner
+        )
+    }
+}
+
+extension OriginSettings {
+    init(
+        _ upstream: UpstreamSettings,
+        _ known: [ServerAddress: [SocketAddress]],
+        context: TLSContext?,
+        registry: OriginRegistry,
+        limits: ProxyLimits
+    ) {
+        let http2: OriginHTTP2? =
+            switch upstream.http2 {
+            case .off: nil
+            case .on: OriginHTTP2(upstream.rules, head: limits.responseHead)
+            }
+        let servers = upstream.servers.flatMap { server in
+            (known[server.address] ?? []).map { address in
+                let name = server.address.text
+                let state = registry.server(name, at: address, of: upstream.name)
+                var settings = OriginServerSettings(server, at: address, state)
+                settings.http2 = http2
+                if let context, let tls = upstream.tls {
+                    settings.tls = OriginTLS(context, name: tls.name(of: server.address))
+                }
+                return settings
+            }
+        }
+        self.init(
+            name: upstream.name,
+            servers: servers,
+            rules: upstream.rules,
+            state: registry.origin(upstream.name)
+        )
+        host = upstream.host.map { Array($0.utf8) }
+        keptFields = KeptFields(upstream.keptFields)
+        preface = upstream.preface
+    }
+}
+
+extension OriginServerSettings {
+    fileprivate init(_ server: ServerSettings, at address: SocketAddress, _ state: ServerState) {
+        self.init(name: server.address.text, address: address, state: state)
+        weight = server.weight
+        role = server.isBackup ? .backup : .primary
+        connectionsMax = server.connectionsMax == 0 ? nil : server.connectionsMax
+    }
+}
+
+extension GatewayConfiguration {
+    /// `nil` where verdicts are not signed.
+    var verdictSigner: VerdictSigner? {
+        settings.verdict.flatMap { verdict in
+            guard let key = verdict.key else { return nil }
+            return VerdictSigner(
+                key,
+                verdict.claims,
+                origins: settings.origins.map {
+                    VerdictSigner.Origin($0.name, audience: $0.audience)
+                },
+                build: ProgramVersion.text
+            )
+        }
+    }
+}
