@@ -53,7 +53,7 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     /// The version that the admin pages and `--version` show.
-    package static let version = "0.1.0"
+    package static let version = ProgramVersion.text
 
     /// The listening sockets.
     struct Listening {

@@ -13,6 +13,7 @@
 //   Measurements       counts and histograms of an event loop, added up at the end
 //   Campaign           prepares, starts the event loops, reports progress, ends
 //   Summary            the result as text, as JSON, and as a percentile distribution
+//   RunLimits          the limits above which a run has failed
 //   FleetEnrolment     brings the devices into a gateway through its endpoints
 //
 // The requests can't disagree with the gateway: the rule comes from the gateway's configuration,

@@ -108,6 +108,13 @@ enum LoadOptionText {
         return mix
     }
 
+    @Sendable static func limits(_ text: String) throws(LoadError) -> RunLimits {
+        guard let limits = RunLimits(text) else {
+            throw LoadError("use name>value, such as p99>20ms,wrong>0,failed>3")
+        }
+        return limits
+    }
+
     @Sendable static func url(_ text: String) throws(LoadError) -> LoadURL {
         guard let url = LoadURL(text) else {
             throw LoadError("use http://HOST[:PORT]/PATH or https://…")

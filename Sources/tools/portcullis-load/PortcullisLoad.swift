@@ -1,4 +1,5 @@
 import ArgumentParser
+import ConfigurationReading
 import Cryptography
 import Glibc
 import LoadGenerator
@@ -17,6 +18,7 @@ struct PortcullisLoad: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "portcullis-load",
         abstract: "Load for a gateway, in which every request has an answer that is expected.",
+        version: ProgramVersion.text,
         subcommands: [PrepareCommand.self, EnrolCommand.self, RunCommand.self, SignCommand.self]
     )
 

@@ -11,8 +11,8 @@ struct RunCommand: AsyncParsableCommand {
             from the moment at which one was due. Without it each connection sends when it was \
             answered.
 
-            Exit status: 0 when every request was answered as expected, 1 when not, 2 for wrong \
-            usage or a gateway that is not there.
+            Exit status: 0 when every request was answered as expected and no limit of --fail-if \
+            is exceeded, 1 when not, 2 for wrong usage or a gateway that is not there.
             """
     )
 
@@ -84,6 +84,12 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "How long an answer may take.", transform: LoadOptionText.time)
     var timeout = LoadTime.seconds(30)
 
+    @Option(
+        help: "The run fails above these: p99>20ms,wrong>0; also failed, replays, backlog.",
+        transform: LoadOptionText.limits
+    )
+    var failIf: RunLimits?
+
     @Option(help: "Write the summary as JSON to this file.")
     var json: String?
 
@@ -122,7 +128,9 @@ struct RunCommand: AsyncParsableCommand {
         print(summary.text, terminator: "")
         if let json { try TextFile.write(json, summary.json) }
         if let hgrm { try TextFile.write(hgrm, summary.percentileDistribution) }
-        if !summary.isAsExpected { throw ExitCode(1) }
+        let exceeded = (failIf ?? .standard).exceeded(by: summary)
+        if failIf != nil { for limit in exceeded { print("limit       \(limit)") } }
+        if !exceeded.isEmpty { throw ExitCode(1) }
     }
 
     private var options: LoadPlan.Options {
