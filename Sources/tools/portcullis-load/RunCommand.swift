@@ -85,7 +85,7 @@ struct RunCommand: AsyncParsableCommand {
     var timeout = LoadTime.seconds(30)
 
     @Option(
-        help: "The run fails above these: p99>20ms,wrong>0; also failed, replays, backlog.",
+        help: "The run fails above these: 'p99>20ms,wrong>0'; also failed, replays, backlog.",
         transform: LoadOptionText.limits
     )
     var failIf: RunLimits?
