@@ -82,7 +82,7 @@ let commands: [Target.Dependency] = [
     "SQLiteKeyStore", arguments,
 ]
 let demo: [Target.Dependency] =
-    policy + commands + stand + app + ["AppleStandIn", "LoopbackSockets"]
+    policy + commands + stand + app + ["AppleStandIn", "LoopbackKit"]
 let proving: [Target.Dependency] =
     policy + stand
     + ["CLinux", "ConfigurationReading", "DeviceKey", "Gateway", "LoopbackSockets"]
@@ -470,7 +470,7 @@ let package = Package(
         .scenarios(
             "ClientScenarios",
             uses: demo + adapted
-                + ["ClientKit", "ClientRecipes", "LoopbackKit", "OutboundCalls", "Services"]
+                + ["ClientKit", "ClientRecipes", "OutboundCalls", "Services"]
                 + ["TestSupport", "Verification"]
         ),
         .scenarios(

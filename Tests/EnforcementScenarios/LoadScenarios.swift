@@ -1,6 +1,8 @@
+import ConfigurationReading
 import Expectations
 import Foundation
 import LoopbackKit
+import Telemetry
 import Testing
 
 extension Scenarios {
@@ -258,6 +260,33 @@ extension Scenarios {
             let distribution = try String(contentsOf: URL(filePath: hgrm), encoding: .utf8)
             #expect(distribution.contains("1/(1-Percentile)"))
             #expect(distribution.contains("Total count"))
+        }
+
+        @Test func `a run fails by the limits that it is given, and names the exceeded ones`()
+            throws
+        {
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let gateway = try start(scenario)
+            try importKeys(scenario)
+            let slow = try run(scenario, gateway, "/v1/bare", ["--fail-if", "max>0ms,wrong>0"])
+            expectEqual(slow.status, 1, "\(slow)")
+            #expect(slow.printed.contains("all 500 as expected"), "\(slow)")
+            #expect(slow.printed.contains("\nlimit       max is "), "\(slow)")
+            let within = try run(scenario, gateway, "/v1/bare", ["--fail-if", "max>10m"])
+            expectEqual(within.status, 0, "\(within)")
+            // All of the rule's faults are admitted, where the configuration would refuse them.
+            let file = scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            let enforced = text.replacing("mode: observe", with: "mode: enforce")
+            try scenario.write("other.yaml", enforced)
+            let other = ["--config", scenario.path("other.yaml"), "--fail-if"]
+            let some = try run(scenario, gateway, "/v1/observed", other + ["wrong>500"])
+            expectEqual(some.status, 0, "\(some)")
+            let wrong = try run(scenario, gateway, "/v1/observed", other + ["wrong>10"])
+            #expect(wrong.status == 1 && wrong.printed.contains("more than 10\n"), "\(wrong)")
+            let version = try load(scenario, ["--version"])
+            #expect(version.status == 0 && version.printed == ProgramVersion.text + "\n")
         }
 
         @Test func `a fleet enrols through the endpoints, no faster than the gateway lets it`()

@@ -126,8 +126,7 @@ import Tokens
         var memory = ReplayMemory()
         #expect(memory.any() == nil)
         for number in 0..<5_000 {
-            var message = Message(head: [UInt8(number & 255), UInt8(number >> 8)])
-            memory.keep(&message, nil)
+            memory.keep(Message(head: [UInt8(number & 255), UInt8(number >> 8)]), nil)
         }
         let seen = Set((0..<20_000).compactMap { _ in memory.any()?.message.head })
         #expect(seen.count > 3_500)
@@ -144,15 +143,12 @@ import Tokens
             template: template,
             devices: (0..<70).map { $0 + 5 },
             firstCounter: 66,
-            perDevice: 2,
-            challenges: []
+            perDevice: 2
         )
         let made = await PreSigned.make(order)
-        var hasher = ContentHasher()
-        let hash = hasher.hash(template, template.contents[0], challenge: nil)
-        var proof = ProofTexts()
+        let hash = template.hash(0, challenge: [])
         for (local, number) in [(0, 0), (0, 1), (63, 1), (64, 0), (69, 1)] {
-            #expect(made.copy(device: local, number: number, hasChallenge: false, into: &proof))
+            let proof = try #require(made.proof(of: local, number: number))
             let key = devices.key(local + 5)
             expectEqual(proof.keyID, Array(key.keyID.base64.utf8))
             let bytes = Base64.decode(proof.assertion.span)
@@ -163,7 +159,7 @@ import Tokens
             )
             expectEqual(verified.counter.rawValue, 66 + UInt32(number))
         }
-        #expect(!made.copy(device: 0, number: 2, hasChallenge: false, into: &proof))
-        #expect(!made.copy(device: 128, number: 0, hasChallenge: false, into: &proof))
+        #expect(made.proof(of: 0, number: 2) == nil)
+        #expect(made.proof(of: 128, number: 0) == nil)
     }
 }

@@ -49,17 +49,15 @@ import Verification
         more: String = "",
         content: ContentPlan = .none
     ) -> RequestTemplate {
-        guard let demand = demand("sign: \(sign)\(more)") else {
+        guard let demand = demand("sign: \(sign)\(more)"),
+            let url = LoadURL("http://example.com/a?b=1")
+        else {
             preconditionFailure("RequestTemplateTests: the rule is not valid")
         }
-        return RequestTemplate(
-            demand,
-            method: "PUT",
-            target: "/a?b=1",
-            host: "example.com",
-            fields: [("X-Kind", "1"), ("x-kind", "2")],
-            content: content
-        )
+        let fields = [(name: "X-Kind", value: "1"), (name: "x-kind", value: "2")]
+        var request = LoadPlan.Request(method: "PUT", url: url, fields: fields)
+        request.content = content
+        return RequestTemplate(demand, of: request)
     }
 
     private static let proof = ProofTexts(
@@ -73,9 +71,9 @@ import Verification
         _ sending: Sending,
         _ proof: ProofTexts? = proof
     ) -> [UInt8] {
-        var message = Message()
-        template.write(proof, sending, content: template.contents.count - 1, into: &message)
-        return message.head + template.body(of: message)
+        let content = template.contents.count - 1
+        let message = template.message(proof, sending, content: content)
+        return message.head + message.body
     }
 
     private static func text(_ bytes: [UInt8]) -> String {
@@ -115,8 +113,7 @@ import Verification
             more: ", headers: [host, x-kind, x-none]",
             content: ContentPlan(3...3, isChunked: true)
         )
-        var hasher = ContentHasher()
-        let hash = hasher.hash(template, template.contents[0], challenge: Self.proof.challenge)
+        let hash = template.hash(0, challenge: Self.proof.challenge)
         let lines = RequestLines.clientData(
             .all,
             method: "PUT",
@@ -158,8 +155,7 @@ import Verification
         expectEqual(pointer.string(in: content.span), Self.proof.challenge)
         #expect(!text.contains("app-attest-challenge"))
         #expect(text.contains("Content-Length: \(content.count)\r\n"))
-        var hasher = ContentHasher()
-        let hash = hasher.hash(template, template.contents[0], challenge: Self.proof.challenge)
+        let hash = template.hash(0, challenge: Self.proof.challenge)
         expectEqual(hash, SHA256.digest(of: content).array)
         // Changed, it is still JSON with the challenge in it.
         let other = Self.text(Self.bytes(template, .tamperedContent))

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Cryptography
 import Expectations
+import RequestBinding
 import Testing
 
 @testable import LoadGenerator
@@ -18,20 +19,21 @@ import Testing
     ) throws -> [(name: String, value: String)] {
         let configuration = try #require(RequestTemplateTests.configuration(rule))
         let url = try #require(LoadURL("http://example.com\(path)"))
+        var pairing = FleetPairing(fleet, configuration, now: Self.now)
+        defer { fleet = pairing.fleet }
         return try SingleRequest(
-            RequestSketch(method: "PUT", url: url.text),
-            to: url,
+            LoadPlan.Request(method: "PUT", url: url),
             content: Self.content,
             challenge: challenge,
-            configuration,
-            fleet: &fleet,
-            device: device,
-            now: Self.now
+            by: &pairing,
+            device: device
         ).fields
     }
 
     private func fleet(_ appID: String = "TEAM123456.com.example") -> DeviceFleet {
-        DeviceFleet(seed: "seed", appID: appID, count: 2, nextCounter: 7)
+        var fleet = DeviceFleet(seed: "seed", appID: appID, count: 2)
+        fleet.nextCounter = 7
+        return fleet
     }
 
     @Test func `a signed request has the fields that its rule names, and uses one counter`() throws
@@ -59,21 +61,32 @@ import Testing
         expectEqual(fields.map(\.name), ["app-attest-key-id", "app-attest-assertion"])
     }
 
-    @Test func `the lines of one field are signed as one value`() {
+    @Test func `the lines of one field are signed as one value`() throws {
         let lines: [(name: String, value: String)] = [
             ("X-Tenant", "a"), ("host", "api.example"), ("x-tenant", "b"),
         ]
-        let request = RequestSketch(method: "GET", url: "http://example.com/", headers: lines)
-        let values = SingleRequest.values(of: request, host: "example.com")
-        expectEqual(values, ["x-tenant": "a, b", "host": "api.example"])
-        let bare = RequestSketch(method: "GET", url: "http://example.com/")
-        expectEqual(SingleRequest.values(of: bare, host: "example.com"), ["host": "example.com"])
+        let url = try #require(LoadURL("http://example.com/"))
+        let rule = "sign: [method], headers: [host, x-tenant]"
+        let demand = try #require(RequestTemplateTests.demand(rule))
+        for (fields, host, tenant) in [(lines, "api.example", "a, b"), ([], "example.com", nil)] {
+            let request = LoadPlan.Request(method: "GET", url: url, fields: fields)
+            let lines = RequestLines.clientData(
+                .method,
+                method: "GET",
+                target: "/",
+                digest: [],
+                challenge: nil,
+                headers: [("host", host), ("x-tenant", tenant)]
+            )
+            let hash = RequestTemplate(demand, of: request).hash(0, challenge: [])
+            expectEqual(hash, SHA256.digest(of: lines).array)
+        }
     }
 
     @Test func `a run sends the host that a field names, or else the URL's`() throws {
         let url = try #require(LoadURL("http://127.0.0.1:8080/a"))
         func host(_ fields: [(name: String, value: String)]) -> String {
-            LoadPlan.Request(method: "GET", url: url, fields: fields, content: .none).host
+            LoadPlan.Request(method: "GET", url: url, fields: fields).host
         }
         expectEqual(host([("HOST", "api.example"), ("x-a", "1")]), "api.example")
         expectEqual(host([("x-a", "1")]), "127.0.0.1:8080")

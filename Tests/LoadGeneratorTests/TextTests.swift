@@ -42,14 +42,14 @@ import Testing
     }
 
     @Test func `content has one size, or some between two`() {
-        expectEqual(ContentPlan("200", isChunked: false)?.sizes, [200])
-        expectEqual(ContentPlan("0..2", isChunked: true)?.sizes, [0, 1, 2])
-        let many = ContentPlan("100..100000", isChunked: false)?.sizes ?? []
+        expectEqual(ContentPlan("200")?.sizes, [200])
+        expectEqual(ContentPlan("0..2")?.sizes, [0, 1, 2])
+        let many = ContentPlan("100..100000")?.sizes ?? []
         expectEqual(many.count, 16)
         expectEqual(many.first, 100)
         #expect(many.allSatisfy { (100...100_000).contains($0) })
         for text in ["", "..", "5..2", "-1", "1...5", "a", "1..", "9999999999"] {
-            expectEqual(ContentPlan(text, isChunked: false), nil, "\(text)")
+            expectEqual(ContentPlan(text), nil, "\(text)")
         }
     }
 

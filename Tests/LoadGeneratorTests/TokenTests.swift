@@ -19,8 +19,7 @@ import Tokens
         appID: "TEAM123456.com.example",
         package: "com.example.shop",
         platforms: PlatformMix("apple,android") ?? .apple,
-        count: 2,
-        nextCounter: 7
+        count: 2
     )
 
     /// A configuration whose rule asks for tokens.
@@ -63,18 +62,14 @@ import Tokens
         _ configuration: GatewayConfiguration,
         device: Int
     ) throws -> [String: String] {
-        var fleet = Self.fleet
         let url = try #require(LoadURL("http://example.com/a"))
+        var pairing = FleetPairing(Self.fleet, configuration, showsTokens: true, now: Self.now)
         let fields = try SingleRequest(
-            RequestSketch(method: "PUT", url: url.text),
-            to: url,
+            LoadPlan.Request(method: "PUT", url: url),
             content: [],
             challenge: nil,
-            configuration,
-            fleet: &fleet,
-            device: device,
-            showsTokens: true,
-            now: Self.now
+            by: &pairing,
+            device: device
         ).fields
         return Dictionary(fields.map { ($0.name, $0.value) }) { $1 }
     }
@@ -103,14 +98,9 @@ import Tokens
 
     @Test func `no two tokens of a phone are of one millisecond`() throws {
         let configuration = try configuration()
-        let made = try TokenMint(
-            Self.fleet,
-            if: true,
-            for: configuration.fileRules.rules.first?.integrity,
-            of: "rule a",
-            configuration,
-            now: Self.now
-        )
+        let pairing = FleetPairing(Self.fleet, configuration, showsTokens: true, now: Self.now)
+        let rule = configuration.fileRules.rules.first
+        let made = try TokenMint(pairing, for: rule?.integrity, of: "rule a")
         var mint = try #require(made)
         let key = Self.fleet.devices(at: Self.now).key(1)
         let hash = [UInt8](repeating: 1, count: 32)

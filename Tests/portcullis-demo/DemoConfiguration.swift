@@ -1,7 +1,6 @@
 import AppleStandIn
 import Encodings
 import Foundation
-import LoopbackSockets
 import SoftwareAuthenticator
 
 /// The configuration of the story.
@@ -93,7 +92,7 @@ final class DemoFolder: Sendable {
     let path: String
     private let isKept: Bool
 
-    init(isKept: Bool) throws(ToolError) {
+    init(isKept: Bool) throws {
         self.isKept = isKept
         let parent = FileManager.default.temporaryDirectory.path
         path = "\(parent)/portcullis-demo-\(UInt32.random(in: .min ... .max))"
@@ -104,20 +103,20 @@ final class DemoFolder: Sendable {
                 attributes: [.posixPermissions: 0o700]
             )
         } catch {
-            throw ToolError("can't make the folder \(path): \(error.localizedDescription)")
+            throw StoryFault("can't make the folder \(path): \(error.localizedDescription)")
         }
     }
 
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
     /// Writes a file and returns its path.
-    func write(_ name: String, _ text: String) throws(ToolError) -> String {
+    func write(_ name: String, _ text: String) throws -> String {
         let isWritten = FileManager.default.createFile(
             atPath: file(name),
             contents: Data(text.utf8),
             attributes: [.posixPermissions: 0o600]
         )
-        guard isWritten else { throw ToolError("can't write \(file(name))") }
+        guard isWritten else { throw StoryFault("can't write \(file(name))") }
         return file(name)
     }
 

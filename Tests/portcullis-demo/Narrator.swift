@@ -1,5 +1,4 @@
 import Glibc
-import LoopbackSockets
 
 /// Tells the story and counts its claims.
 final class Narrator {
@@ -46,7 +45,7 @@ final class Narrator {
         let end = sighting.isComplete ? "complete" : sighting.wasReset ? "RESET" : "ABORTED"
         let size = Self.size(sighting.contentCount)
         say("   origin saw: \(sighting.requestLine) (\(size) of content, \(end))")
-        for field in sighting.head.fields where field.name.lowercased().hasPrefix("app-attest-") {
+        for field in sighting.fields where field.name.lowercased().hasPrefix("app-attest-") {
             say("     \(field.name): \(Self.short(field.value))")
         }
     }

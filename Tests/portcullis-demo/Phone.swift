@@ -2,7 +2,7 @@ import AppAttest
 import Cryptography
 import Encodings
 import HTTPWire
-import LoopbackSockets
+import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
 
@@ -27,10 +27,10 @@ struct Phone {
         self.port = port
     }
 
-    func challenge(_ purpose: String) throws(ToolError) -> String {
+    func challenge(_ purpose: String) throws -> String {
         let answer = try Self.challengeCall(purpose).send(to: port)
         guard answer.status == 200, let text = answer.json("/challenges/0") else {
-            throw ToolError("no challenge: \(answer.status) \(answer.text)")
+            throw StoryFault("no challenge: \(answer.status) \(answer.text)")
         }
         return text
     }
@@ -135,55 +135,42 @@ struct Call {
     }
 
     /// Sends all but the last byte, then ends, and waits until the gateway has ended too.
-    func sendTruncated(to port: UInt16) throws(ToolError) {
-        let socket = try Socket.connected(to: port)
-        try socket.write(head)
-        try socket.write(content.dropLast())
-        socket.endOutput()
-        while try !socket.read().isEmpty {}
+    func sendTruncated(to port: UInt16) throws {
+        let wire = try Wire(port: port)
+        try wire.send(head + content.dropLast())
+        wire.finishSending()
+        // By an end or a reset.
+        _ = try? wire.readToEnd()
     }
 
     /// Sends the request on a connection of its own and reads the answer. `betweenPieces` is called
     /// before each piece of content but the first, with its number.
     func send(
         to port: UInt16,
-        betweenPieces: (Int) throws(ToolError) -> Void = { (_) throws(ToolError) in }
-    ) throws(ToolError) -> Answer {
-        let socket = try Socket.connected(to: port)
-        try socket.write(head)
+        betweenPieces: (Int) throws -> Void = { _ in }
+    ) throws -> Answer {
+        let wire = try Wire(port: port)
+        try wire.send(head)
         for (number, piece) in pieces.enumerated() {
             if number > 0 { try betweenPieces(number) }
-            try socket.write(piece)
+            try wire.send(piece)
         }
-        return try Answer(MessageReader(socket, .response))
+        return Answer(try wire.readFinalResponse(to: method))
     }
 }
 
 /// The answer to a call.
 struct Answer {
-    let status: Int
-    /// The status line's words.
-    let phrase: String
-    let content: [UInt8]
-    private let head: MessageReader.Head
+    private let response: WireResponse
 
-    /// Reads an answer off a connection.
-    init(_ reader: MessageReader) throws(ToolError) {
-        guard let head = try reader.head() else {
-            throw ToolError("the connection ended without an answer")
-        }
-        let words = head.line.split(separator: " ", maxSplits: 2)
-        guard words.count >= 2, let status = Int(words[1]) else {
-            throw ToolError("no status line: \(head.line)")
-        }
-        var content: [UInt8] = []
-        guard try reader.content(of: head, { content += $0 }) else {
-            throw ToolError("the answer broke off")
-        }
-        self.head = head
-        self.status = status
-        self.content = content
-        phrase = words.count > 2 ? String(words[2]) : ""
+    init(_ response: WireResponse) { self.response = response }
+
+    var status: Int { response.status }
+
+    /// The status line's words.
+    var phrase: String {
+        let words = response.head.startLine.split(separator: " ", maxSplits: 2)
+        return words.count > 2 ? String(words[2]) : ""
     }
 
     /// A string member of a problem document; `nil` for other contents.
@@ -194,13 +181,15 @@ struct Answer {
 
     /// The string at a place of a JSON document.
     func json(_ pointer: String) -> String? {
-        JSONPointer(pointer)?.string(in: content.span).map { String(decoding: $0, as: UTF8.self) }
+        JSONPointer(pointer)?.string(in: response.body.span).map {
+            String(decoding: $0, as: UTF8.self)
+        }
     }
 
     /// A field's value.
-    subscript(name: String) -> String? { head[name] }
+    subscript(name: String) -> String? { response.head.all(name).first }
 
     var challenge: String? { self["App-Attest-Challenge"] }
 
-    var text: String { String(decoding: content, as: UTF8.self) }
+    var text: String { response.text }
 }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Cryptography
-import LoopbackSockets
 
 // The gateway in one process: an origin, the gateway with its store and its admin listener, and
 // devices made of software, on ports that the system chooses.
@@ -9,7 +8,7 @@ import LoopbackSockets
 //   Stage            what the steps share; raises the parts in order and takes them down
 //   Step             one step of the story; each is a file in Steps/
 //   Narrator         what is printed, and the count of claims
-//   Origin           a small blocking server that records what it saw, complete or aborted
+//   Origin           a small server that records what it saw, complete or aborted
 //   Sighting         one request as the origin saw it
 //   Phone            the app's side: a software key that asks for challenges and signs requests
 //   PackagedApp      another app's side: the client package, on a device that counts
@@ -18,8 +17,7 @@ import LoopbackSockets
 //   DemoFolder       the temporary folder with configuration, store, log and test root
 //
 // Every line with a tick is a claim that was checked in this run. If one fails, the exit status is
-// 1. Blocking sockets and threads are enough for a story with one event at a time. No part of this
-// is linked into `portcullis`.
+// 1. The sockets are those of the tests' kit. No part of this is linked into `portcullis`.
 
 @main
 struct PortcullisDemo: ParsableCommand {
@@ -44,15 +42,22 @@ struct PortcullisDemo: ParsableCommand {
     func run() throws {
         OpenSSLCleanup.leaveToSystem()
         let narrator = Narrator(isQuiet: quiet)
-        do throws(ToolError) {
+        do {
             let stage = try Stage(narrator, keepsFolder: keep)
             try stage.play(Story.steps)
             if serve { try stage.serveOn() }
             try stage.end()
         } catch {
-            narrator.fail("the story broke off: \(error.text)")
+            narrator.fail("the story broke off: \(error)")
         }
         narrator.finish()
         if !narrator.isGood { throw ExitCode(1) }
     }
+}
+
+/// Why the story can't go on.
+struct StoryFault: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
 }

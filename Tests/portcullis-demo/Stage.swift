@@ -5,7 +5,6 @@ import Cryptography
 import Dispatch
 import Gateway
 import Glibc
-import LoopbackSockets
 import SoftwareAuthenticator
 import Synchronization
 
@@ -37,11 +36,11 @@ final class Stage {
     let ending: Ending
 
     /// Starts all parts: folder, authority, origin, configuration, gateway, in this order.
-    init(_ narrator: Narrator, keepsFolder: Bool) throws(ToolError) {
+    init(_ narrator: Narrator, keepsFolder: Bool) throws {
         self.narrator = narrator
         folder = try DemoFolder(isKept: keepsFolder)
         ending = Ending(folder)
-        do throws(ToolError) {
+        do {
             authority = SoftwareAuthority(madeAt: Self.now)
             _ = try folder.write("software-root.pem", authority.rootPEM)
             _ = try folder.write("decrypt.key", playConsole.decryptionKey)
@@ -67,12 +66,12 @@ final class Stage {
     }
 
     /// A phone with this key, which is enrolled.
-    func enrolled(_ key: SoftwareKey) throws(ToolError) -> Phone {
+    func enrolled(_ key: SoftwareKey) throws -> Phone {
         let phone = Phone(key, gateway: port)
         let call = phone.enrolment(try phone.challenge("enrolment"), at: Self.now)
         let answer = try call.send(to: port)
         guard answer.status == 201 else {
-            throw ToolError("a phone can't be enrolled: \(answer.status) \(answer.text)")
+            throw StoryFault("a phone can't be enrolled: \(answer.status) \(answer.text)")
         }
         return phone
     }
@@ -98,24 +97,24 @@ final class Stage {
     private static func apple(
         _ folder: DemoFolder,
         _ team: StandInTeam
-    ) throws(ToolError) -> StandInServer {
+    ) throws -> StandInServer {
         _ = try folder.write("key.p8", team.p8)
         do {
             let apple = try StandInServer(folder: folder.path)
             apple.add(team)
             return apple
         } catch {
-            throw ToolError("the stand-in for Apple: \(error)")
+            throw StoryFault("the stand-in for Apple: \(error)")
         }
     }
 
     private static func gateway(
         _ file: String,
         _ ending: Ending
-    ) throws(ToolError) -> GatewayServer {
+    ) throws -> GatewayServer {
         let loaded = ConfigurationLoader.load(file)
         guard let configuration = loaded.configuration else {
-            throw ToolError(loaded.problems.map(\.text).joined(separator: "\n"))
+            throw StoryFault(loaded.problems.map(\.text).joined(separator: "\n"))
         }
         var surroundings = GatewaySurroundings()
         surroundings.ownsProcess = false
@@ -123,19 +122,19 @@ final class Stage {
         do throws(GatewayError) {
             return try GatewayServer.run(configuration, file: file, surroundings: surroundings)
         } catch {
-            throw ToolError(error.description)
+            throw StoryFault(error.description)
         }
     }
 
-    private static func port(of address: String?) throws(ToolError) -> UInt16 {
+    private static func port(of address: String?) throws -> UInt16 {
         guard let text = address?.split(separator: ":").last, let port = UInt16(text) else {
-            throw ToolError("the gateway does not listen")
+            throw StoryFault("the gateway does not listen")
         }
         return port
     }
 
-    func play(_ steps: [any Step]) throws(ToolError) {
-        do throws(ToolError) {
+    func play(_ steps: [any Step]) throws {
+        do {
             for step in steps {
                 narrator.begin(step.title)
                 try step.play(on: self)
@@ -147,7 +146,7 @@ final class Stage {
     }
 
     /// Sends a request and prints both sides of it.
-    func exchange(_ call: Call, showing names: [String] = []) throws(ToolError) -> Answer {
+    func exchange(_ call: Call, showing names: [String] = []) throws -> Answer {
         narrator.sent(call, showing: names)
         let answer = try call.send(to: port)
         narrator.answered(answer)
@@ -166,7 +165,7 @@ protocol Step: Sendable {
     var title: String { get }
 
     /// Plays the step, prints what happens, and checks its claims.
-    func play(on stage: Stage) throws(ToolError)
+    func play(on stage: Stage) throws
 }
 
 /// The steps in their order.
@@ -181,7 +180,7 @@ enum Story {
 // How a run ends.
 extension Stage {
     /// Ends the gateway, waits for it, and removes the folder.
-    func end() throws(ToolError) {
+    func end() throws {
         narrator.begin("An orderly end")
         let status = ending.await { gateway.stop() }
         apple.stop()
@@ -209,7 +208,7 @@ extension Stage {
     }
 
     /// Serves until the process gets a signal.
-    func serveOn() throws(ToolError) {
+    func serveOn() throws {
         let challenge = try phone.challenge("assertion")
         let call = phone.signed(.order, challenge)
         let fields = call.fields.map { " \\\n     -H '\($0.name): \($0.value)'" }.joined()

@@ -8,28 +8,30 @@ package struct Campaign {
         case news(LoopNews)
         case beat
         case interrupted
-
-        var isBeat: Bool { if case .beat = self { true } else { false } }
     }
 
     private let plan: LoadPlan
     private let progress: Progress
-    private let units: [LoadUnit]
+    private let loops: [OnLoop<LoadLoop>]
     private var events: AsyncStream<Event>.Iterator
     private let stream: AsyncStream<Event>.Continuation
 
+    /// Nanoseconds in which all event loops learn the time of the start.
+    private static let lead: UInt64 = 50_000_000
+
     /// Starts the event loops; sends nothing yet.
     private init(_ plan: LoadPlan, _ progress: Progress) throws(LoadError) {
-        self.plan = plan
-        self.progress = progress
+        (self.plan, self.progress) = (plan, progress)
         let (events, stream) = AsyncStream<Event>.makeStream()
-        self.events = events.makeAsyncIterator()
-        self.stream = stream
-        var units: [LoadUnit] = []
+        (self.events, self.stream) = (events.makeAsyncIterator(), stream)
+        var loops: [OnLoop<LoadLoop>] = []
         for number in 0..<plan.options.loops {
-            units.append(try LoadUnit(plan, number: number) { news in stream.yield(.news(news)) })
+            let loop = try OnLoop(number: number) { loop in
+                LoadLoop(plan, number: number, on: loop) { stream.yield(.news($0)) }
+            }
+            loops.append(loop)
         }
-        self.units = units
+        self.loops = loops
     }
 
     /// Connects, makes the signatures that are due before the start, sends, and waits for the
@@ -48,39 +50,37 @@ package struct Campaign {
     }
 
     private mutating func run() async throws(LoadError) -> Summary {
-        for unit in units { unit.tell { $0.open() } }
-        try await allReady()
+        for loop in loops { loop.tell { $0.open() } }
+        try await ready(loops.count)
         let (stock, preparation) = try await signBeforehand()
-        for unit in units { unit.tell { $0.reconnect() } }
-        try await allReady()
+        for loop in loops { loop.tell { $0.prepare(challenges: 0) } }
+        try await ready(loops.count)
         let queue = DispatchQueue(label: "portcullis-load.events")
         let beat = DispatchSource.makeTimerSource(queue: queue)
         let interrupt = DispatchSource.makeSignalSource(signal: SIGINT, queue: queue)
         signal(SIGINT, SIG_IGN)
-        let stream = stream
-        beat.setEventHandler { stream.yield(.beat) }
-        interrupt.setEventHandler { stream.yield(.interrupted) }
+        beat.setEventHandler { [stream] in stream.yield(.beat) }
+        interrupt.setEventHandler { [stream] in stream.yield(.interrupted) }
         beat.schedule(deadline: .now() + 1, repeating: 1)
         interrupt.activate()
         let before = Cost.now
         let moment = before.elapsed + Self.lead
-        for (unit, (signed, until)) in zip(units, stock) {
-            unit.tell { $0.start(at: moment, signed, until: until) }
-        }
+        for (loop, signed) in zip(loops, stock) { loop.tell { $0.start(at: moment, signed) } }
         beat.activate()
         let (seconds, wasInterrupted) = await follow(since: moment)
         beat.cancel()
         interrupt.cancel()
         var measurements = Measurements()
         var endCounter: UInt32 = 0
-        for unit in units {
-            let results = await unit.ask { $0.results() }
+        for loop in loops {
+            let results = await loop.ask { $0.results() }
             measurements.add(results.measurements)
             endCounter = max(endCounter, results.endCounter)
         }
         return Summary(
             plan: plan,
             measurements: measurements,
+            startedAt: moment + plan.options.pacing.warmUp,
             seconds: seconds,
             cost: Cost.now - before,
             preSigned: preparation,
@@ -89,11 +89,8 @@ package struct Campaign {
         )
     }
 
-    /// Nanoseconds in which all event loops learn the time of the start.
-    private static let lead: UInt64 = 50_000_000
-
-    private mutating func allReady() async throws(LoadError) {
-        var waiting = units.count
+    private mutating func ready(_ count: Int) async throws(LoadError) {
+        var waiting = count
         while waiting > 0, let event = await events.next() {
             switch event {
             case .news(.ready): waiting -= 1
@@ -108,12 +105,14 @@ package struct Campaign {
         since moment: UInt64
     ) async -> (seconds: [Summary.Second], wasInterrupted: Bool) {
         var seconds: [Summary.Second] = []
-        var running = units.count
+        var running = loops.count
         var wasInterrupted = false
         var last = moment
         while running > 0, let event = await events.next() {
             switch event {
-            case .news(.finished): running -= 1
+            case .news(.finished):
+                running -= 1
+                if running > 0 { continue }
             case .news(.ready): continue
             case .news(.failed(let reason)):
                 progress.say(reason)
@@ -121,31 +120,28 @@ package struct Campaign {
             case .interrupted:
                 if wasInterrupted { return (seconds, true) }
                 wasInterrupted = true
-                for unit in units { unit.tell { $0.stop() } }
+                for loop in loops { loop.tell { $0.stop() } }
                 continue
             case .beat: break
             }
-            guard running == 0 || event.isBeat else { continue }
             var interval = Interval()
-            for unit in units { interval.add(await unit.ask { $0.takeInterval() }) }
+            for loop in loops { interval.add(await loop.ask { $0.takeInterval() }) }
             let now = MonotonicClock.nanoseconds
-            let length = Double(now - min(last, now)) / 1e9
             let second = Summary.Second(
                 at: Double(now - min(moment, now)) / 1e9,
-                length: length,
+                length: Double(now - min(last, now)) / 1e9,
                 interval: interval
             )
             last = now
-            if length > 0 { seconds.append(second) }
+            if second.length > 0 { seconds.append(second) }
             progress.beat(second, number: seconds.count)
         }
         return (seconds, wasInterrupted)
     }
 }
 
+// Signatures before the start.
 extension Campaign {
-    private typealias Stock = (signed: PreSigned, until: UInt64)
-
     /// The run makes more signatures than the plan counts on, since a busy device is skipped and
     /// another one goes twice.
     private static let spare = 1.02
@@ -155,129 +151,46 @@ extension Campaign {
     )
 
     /// Signs for all event loops, one after another, each on all cores.
-    private mutating func signBeforehand() async throws(LoadError) -> ([Stock], Summary.Preparation)
-    {
+    private mutating func signBeforehand() async throws(LoadError) -> (
+        [PreSigned], Summary.Preparation
+    ) {
         var preparation = Summary.Preparation()
-        guard plan.options.isSignedBefore else {
-            return (units.map { _ in (.empty, .max) }, preparation)
-        }
-        guard let count = plan.options.pacing.expectedCount else {
+        let (pacing, mix) = (plan.options.pacing, plan.options.mix)
+        guard plan.options.isSignedBefore else { return (loops.map { _ in .empty }, preparation) }
+        guard let count = pacing.expectedCount else {
             throw LoadError("--sign-before needs --count, or --rate and --duration")
         }
         // Without a duration, late requests are signed again during the run.
-        let time = plan.options.pacing.duration == nil ? 0 : plan.options.pacing.end
-        guard plan.demand.challenge == nil || time < plan.challengeLifetime else {
-            throw Self.tooLate
-        }
-        let mix = plan.options.mix
+        let time = pacing.duration == nil ? 0 : pacing.end
+        let needsChallenge = plan.demand.challenge != nil
+        guard !needsChallenge || time < plan.challengeLifetime else { throw Self.tooLate }
         let share = Double(mix.share(of: .good) + mix.share(of: .tampered)) / 1e6
-        let loops = Double(plan.options.loops)
-        let needed = Int((Double(count) * share / loops * Self.spare).rounded(.up))
-        let orders = units.indices.map { order(loop: $0, needed, []) }
+        let needed = Double(count) * share / Double(loops.count) * Self.spare
+        var orders = loops.indices.map { PreSigned.Order(plan, loop: $0, Int(needed.rounded(.up))) }
         preparation.bytes = orders.reduce(0) { $0 + $1.byteCount }
-        preparation.count = orders.reduce(0) { $0 + $1.devices.count * $1.perDevice }
+        preparation.count = orders.reduce(0) { $0 + $1.count }
         let size = Figures.bytes(preparation.bytes)
         guard preparation.bytes < Cost.physicalMemory / 2 else {
             throw LoadError("\(size) for assertions is more than half of the machine's memory")
         }
-        let total = Figures.count(UInt64(preparation.count))
-        progress.say("signing \(total) assertions, \(size)")
+        progress.say("signing \(Figures.count(UInt64(preparation.count))) assertions, \(size)")
         let start = MonotonicClock.nanoseconds
-        var stock: [Stock] = []
-        for (number, order) in orders.enumerated() {
-            let (challenges, until) = try await gather(
-                order.devices.count * order.perDevice,
-                number
-            )
-            let signed = await PreSigned.make(self.order(loop: number, needed, challenges))
-            stock.append((signed, until))
+        var stock: [PreSigned] = []
+        for (loop, place) in zip(loops, orders.indices) {
+            let count = orders[place].count
+            var goodUntil = UInt64.max
+            if needsChallenge {
+                progress.say("fetching \(Figures.count(UInt64(count))) challenges")
+                loop.tell { $0.prepare(challenges: count) }
+                try await ready(1)
+                let gathered = await loop.ask { $0.challenges.takeOldest(count) }
+                (orders[place].challenges, goodUntil) = gathered
+            }
+            stock.append(await PreSigned.make(orders[place], goodUntil: goodUntil))
         }
         preparation.nanoseconds = MonotonicClock.nanoseconds - start
         let end = MonotonicClock.nanoseconds + Self.lead + time
-        guard stock.allSatisfy({ end < $0.until }) else { throw Self.tooLate }
+        guard stock.allSatisfy({ end < $0.goodUntil }) else { throw Self.tooLate }
         return (stock, preparation)
-    }
-
-    private func order(loop: Int, _ needed: Int, _ challenges: [[UInt8]]) -> PreSigned.Order {
-        let free = plan.deviceCount(loop: loop) - plan.staleDeviceCount(loop: loop)
-        let devices = min(free, max(needed, 1))
-        return PreSigned.Order(
-            fleet: plan.devices,
-            template: plan.template,
-            devices: (0..<devices).map { plan.fleetIndex($0, loop: loop) },
-            firstCounter: plan.fleet.nextCounter + DeviceSet.counterGap,
-            perDevice: (needed + devices - 1) / devices,
-            challenges: challenges
-        )
-    }
-
-    private mutating func gather(
-        _ count: Int,
-        _ number: Int
-    ) async throws(LoadError) -> ([[UInt8]], UInt64) {
-        guard plan.demand.challenge != nil else { return ([], .max) }
-        progress.say("fetching \(Figures.count(UInt64(count))) challenges")
-        units[number].tell { $0.gather(count) }
-        while let event = await events.next() {
-            switch event {
-            case .news(.ready): return await units[number].ask { $0.takeGathered(count) }
-            case .news(.failed(let reason)): throw LoadError(reason)
-            case .news(.finished), .beat, .interrupted: break
-            }
-        }
-        return ([], .max)
-    }
-}
-
-/// The results of an event loop at the end.
-struct LoopResults: Sendable {
-    let measurements: Measurements
-    let endCounter: UInt32
-}
-
-/// The news of an event loop for the campaign.
-enum LoopNews: Sendable {
-    /// Connections and challenges are ready.
-    case ready
-    /// All requests were sent and answered.
-    case finished
-    /// It can't begin, for this reason.
-    case failed(String)
-}
-
-/// An event loop with its part of the run, for code on other queues.
-final class LoadUnit: Sendable {
-    private let loop: EventLoop
-    private let carried: LoopBound<LoadLoop>
-
-    /// Starts an event loop.
-    ///
-    /// - `tell`: called on the event loop's queue.
-    init(
-        _ plan: LoadPlan,
-        number: Int,
-        tell: @escaping @Sendable (LoopNews) -> Void
-    ) throws(LoadError) {
-        do throws(SocketError) {
-            loop = try EventLoop(number: number)
-        } catch {
-            throw LoadError("\(error)")
-        }
-        carried = LoopBound(LoadLoop(plan, number: number, on: loop, tell: tell), on: loop)
-        loop.start()
-    }
-
-    deinit { loop.stop() }
-
-    /// Has a closure run on the event loop.
-    func tell(_ body: @escaping @Sendable (LoadLoop) -> Void) {
-        loop.perform { [carried] in body(carried.value) }
-    }
-
-    /// Returns a value that a closure computes on the event loop.
-    func ask<Value: Sendable>(_ body: @escaping @Sendable (LoadLoop) -> Value) async -> Value {
-        await withCheckedContinuation { continuation in
-            tell { continuation.resume(returning: body($0)) }
-        }
     }
 }

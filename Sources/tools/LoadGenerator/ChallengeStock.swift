@@ -1,3 +1,4 @@
+import DequeModule
 import Encodings
 import EventLoops
 
@@ -16,12 +17,9 @@ struct ChallengeStock {
 
     var count: Int { waiting.count }
 
-    /// Until when a challenge that came now may be sent.
-    func goodUntil(from now: UInt64) -> UInt64 { now + lifetime - min(Self.margin, lifetime / 2) }
-
     mutating func add(_ text: [UInt8], now: UInt64) {
         if waiting.count == Self.countMax { waiting.removeFirst(Self.countMax / 2) }
-        waiting.append((text, goodUntil(from: now)))
+        waiting.append((text, now + lifetime - min(Self.margin, lifetime / 2)))
     }
 
     /// The newest challenge. If it is too old, all are.
@@ -50,101 +48,50 @@ struct ChallengeStock {
     }
 }
 
+extension Answer {
+    /// The texts of `{"challenges":["…","…"],"expires_in":300}`; empty for another content.
+    var challenges: [[UInt8]] {
+        (0..<8).compactMap { JSONPointer("/challenges/\($0)")?.string(in: content.span) }
+            .filter { $0.count == RequestTemplate.challengeCount }
+    }
+}
+
 // Challenges from the answers, and from the endpoint where those do not suffice.
 extension LoadLoop {
-    /// Bytes of a call for eight challenges, the most of one call.
-    private func callMessage() -> Message {
-        Message(to: plan.challengesTarget, at: plan.host, #"{"purpose":"assertion","count":8}"#)
+    func takeChallenge(_ now: UInt64) -> [UInt8]? {
+        let newest = challenges.take(now: now)
+        if challenges.count < Self.challengeStock { callForChallenges() }
+        return newest
     }
 
-    /// Asks for some challenges, on a connection that does nothing else, one call at a time.
+    /// Asks for eight challenges, the most of one call, on a connection that does nothing else, one
+    /// call at a time.
     func callForChallenges() {
         guard !isCalling, MonotonicClock.nanoseconds >= callAt else { return }
-        guard let caller, !caller.isClosed else {
-            // The call follows when the connection is open.
-            self.caller = LoadConnection.open(
-                plan.server,
-                for: self,
-                timeout: plan.options.connectTimeout,
-                on: loop
-            )
-            self.caller?.keepsContent = true
-            if self.caller == nil { tell(.failed("the challenges endpoint: no connection")) }
-            return
-        }
-        guard case .idle = caller.state else { return }
+        callers.fill()
+        // Without a connection, the call follows when it is open.
+        guard let caller = callers.idle.popFirst() else { return }
         isCalling = true
-        caller.message = callMessage()
-        caller.send([], timeout: plan.options.responseTimeout)
+        let document = #"{"purpose":"assertion","count":8}"#
+        let message = Message(to: plan.challengesTarget, at: plan.request.host, document)
+        caller.send(message, for: LoadRequest())
     }
 
-    func challengesCame(_ connection: LoadConnection, _ now: UInt64) {
+    func challengesCame(_ answer: Answer, _ now: UInt64) {
         isCalling = false
-        if connection.isClosed { caller = nil }
-        let answer = connection.answer
-        guard answer.status == 200, let texts = Self.challenges(in: answer.content) else {
-            callAt = now + max(UInt64(answer.retryAfter) * 1_000_000_000, Self.pause)
+        let texts = answer.status == 200 ? answer.challenges : []
+        guard !texts.isEmpty else {
+            callAt = now + max(UInt64(answer.retryAfter) * 1_000_000_000, ConnectionPool.pause)
             if !isIssuing || isBlocked { alarm?.set(nanoseconds: callAt) }
             if answer.status != 429 { tell(.failed("the challenges endpoint: \(answer.text)")) }
             return
         }
         for text in texts { challenges.add(text, now: now) }
-        if stale.wantsChallenge, let text = challenges.take(now: now),
+        guard stale.wantsChallenge, let text = challenges.take(now: now),
             let foreign = ChallengeStock.ofAnotherStart(text)
-        {
-            stale.take(
-                ofAnotherStart: staleProofs(foreign),
-                aging: text,
-                // A second more than its lifetime: the gateway's clock ticks in seconds.
-                expired: now + plan.challengeLifetime + 1_500_000_000
-            )
-        }
-        if isReady {
-            if challenges.count < Self.challengeStock || challenges.count < challengesWanted {
-                callForChallenges()
-            }
-            pump()
-            tellIfGathered()
-        } else {
-            checkReadiness()
-        }
-    }
-
-    /// The texts of `{"challenges":["…","…"],"expires_in":300}`.
-    static func challenges(in content: [UInt8]) -> [[UInt8]]? {
-        let places = (0..<8).compactMap { JSONPointer("/challenges/\($0)") }
-        let texts = places.compactMap { $0.string(in: content.span) }
-            .filter { $0.count == RequestTemplate.challengeCount }
-        return texts.isEmpty ? nil : texts
-    }
-
-    func checkReadiness() {
-        guard !isReady else { return }
-        if challenges.count < challengesWanted { callForChallenges() }
-        guard idle.count == connectionCount,
-            challenges.count >= challengesWanted
         else { return }
-        isReady = true
-        challengesWanted = 0
-        tell(.ready)
-    }
-
-    /// Gets this number of challenges before the start; the event loop reports `ready` when it has
-    /// them.
-    func gather(_ count: Int) {
-        challengesWanted = count
-        tellIfGathered()
-        callForChallenges()
-    }
-
-    private func tellIfGathered() {
-        guard challengesWanted > 0, challenges.count >= challengesWanted else { return }
-        challengesWanted = 0
-        tell(.ready)
-    }
-
-    /// Returns gathered challenges, to be signed before the start.
-    func takeGathered(_ count: Int) -> (texts: [[UInt8]], goodUntil: UInt64) {
-        challenges.takeOldest(count)
+        // A second more than its lifetime: the gateway's clock ticks in seconds.
+        let expired = now + plan.challengeLifetime + 1_500_000_000
+        stale.take(ofAnotherStart: staleProofs(foreign), aging: text, expired: expired)
     }
 }

@@ -1,5 +1,5 @@
 import AppAttest
-import ConfigurationReading
+package import ConfigurationReading
 import Cryptography
 import Encodings
 import Rules
@@ -22,7 +22,7 @@ package struct DeviceFleet: Sendable {
     package let platforms: PlatformMix
     package let count: Int
     /// No device has used this counter or a higher one.
-    package var nextCounter: UInt32
+    package var nextCounter: UInt32 = 1
 
     /// The most devices.
     package static let countMax = 100_000_000
@@ -34,15 +34,10 @@ package struct DeviceFleet: Sendable {
         appID: String,
         package: String? = nil,
         platforms: PlatformMix = .apple,
-        count: Int,
-        nextCounter: UInt32 = 1
+        count: Int
     ) {
-        self.seed = seed
-        self.appID = appID
-        self.package = package
-        self.platforms = platforms
-        self.count = count
-        self.nextCounter = nextCounter
+        (self.seed, self.appID, self.package) = (seed, appID, package)
+        (self.platforms, self.count) = (platforms, count)
     }
 
     /// Reads the text of a fleet's file; `nil` for any other text.
@@ -54,14 +49,9 @@ package struct DeviceFleet: Sendable {
             let next = document.integer("next_counter").flatMap(UInt32.init(exactly:)), next > 0,
             let platforms = PlatformMix(document.string("platforms") ?? PlatformMix.apple.text)
         else { return nil }
-        self.init(
-            seed: seed,
-            appID: appID,
-            package: document.string("package"),
-            platforms: platforms,
-            count: count,
-            nextCounter: next
-        )
+        let package = document.string("package")
+        self.init(seed: seed, appID: appID, package: package, platforms: platforms, count: count)
+        nextCounter = next
     }
 
     package var text: String {
@@ -154,11 +144,19 @@ package struct PlatformMix: Hashable, Sendable {
 
     private static let sharesMax = 1_000
 
-    private init(apple: Int, android: Int) {
-        self.apple = apple
-        self.android = android
+    package var text: String {
+        switch (apple, android) {
+        case (_, 0): "apple"
+        case (0, _): "android"
+        default: "apple:\(apple),android:\(android)"
+        }
     }
 
+    /// Whether a device of a fleet is a phone, by its number.
+    func isPhone(_ index: Int) -> Bool { index % (apple + android) >= apple }
+}
+
+extension PlatformMix {
     /// Reads `apple`, `android` or shares of both, `apple:3,android:1`; `nil` for other text.
     package init?(_ text: String) {
         var shares: [Substring: Int] = [:]
@@ -172,107 +170,47 @@ package struct PlatformMix: Hashable, Sendable {
         }
         self.init(apple: shares["apple"] ?? 0, android: shares["android"] ?? 0)
     }
-
-    package var text: String {
-        switch (apple, android) {
-        case (_, 0): "apple"
-        case (0, _): "android"
-        default: "apple:\(apple),android:\(android)"
-        }
-    }
-
-    /// Whether a device of a fleet is a phone, by its number.
-    func isPhone(_ index: Int) -> Bool { index % (apple + android) >= apple }
 }
 
-extension GatewayConfiguration {
-    /// The rule that verifies a request with a key of these apps.
+/// A fleet, and the configuration of the gateway that it sends to.
+package struct FleetPairing: Sendable {
+    package var fleet: DeviceFleet
+    let configuration: GatewayConfiguration
+    /// Phones show a token of Play Integrity beside their signature.
+    let showsTokens: Bool
+    let now: UnixTime
+
+    package init(
+        _ fleet: DeviceFleet,
+        _ configuration: GatewayConfiguration,
+        showsTokens: Bool = false,
+        now: UnixTime
+    ) {
+        (self.fleet, self.configuration) = (fleet, configuration)
+        (self.showsTokens, self.now) = (showsTokens, now)
+    }
+
+    var devices: FleetDevices { fleet.devices(at: now) }
+
+    /// The rule that verifies a request with a key of the fleet's apps.
     ///
     /// - Throws: when no rule judges the request, when the rule verifies nothing, or when it does
     ///   not admit the apps' keys.
-    func judgingRule(
-        for sketch: RequestSketch,
-        keysOf appIDs: [String]
-    ) throws(LoadError) -> Rule {
+    func judgingRule(for sketch: RequestSketch) throws(LoadError) -> Rule {
         let rule: Rule
-        switch self.rule(for: sketch) {
+        switch configuration.rule(for: sketch) {
         case .noRule(let reason): throw LoadError("no rule judges this request: \(reason)")
         case .rule(let found): rule = found
         }
         guard rule.mode != .off else {
             throw LoadError("rule \(rule.id) is off for this request: nothing is verified")
         }
-        for app in settings.apps where appIDs.contains(app.id) && !rule.apps.admits(app) {
+        let apps = configuration.settings.apps.filter { fleet.appIDs.contains($0.id) }
+        if let app = apps.first(where: { !rule.apps.admits($0) }) {
             throw LoadError(
                 "rule \(rule.id) admits no keys of \(app.id); give it apps: [\(app.id)]"
             )
         }
         return rule
     }
-}
-
-/// The devices of an event loop: the next one, and its next counter.
-struct DeviceSet {
-    let count: Int
-    /// The first of these numbers never signs a fresh request. So once a fresh one was admitted, it
-    /// is below all of them and beyond any window.
-    let reservedCounter: UInt32
-    private let underWayMax: UInt8
-    private var next: [UInt32]
-    private var underWay: [UInt8]
-    private var admitted: [Bool]
-    private var turn = 0
-
-    /// One more than the widest window of a rule.
-    static let counterGap: UInt32 = 65
-
-    init(count: Int, firstCounter: UInt32, underWayMax: Int) {
-        self.count = count
-        reservedCounter = firstCounter
-        self.underWayMax = UInt8(clamping: underWayMax)
-        next = [UInt32](repeating: firstCounter + Self.counterGap, count: count)
-        underWay = [UInt8](repeating: 0, count: count)
-        admitted = [Bool](repeating: false, count: count)
-    }
-
-    /// The next device that may send; `nil` when all devices that are tried are busy.
-    ///
-    /// - `attempts`: the most devices that are tried: at most as many are busy as there are
-    ///   connections.
-    mutating func take(attempts: Int) -> Int? {
-        for _ in 0..<min(attempts, count) {
-            let device = turn
-            turn += 1
-            if turn == count { turn = 0 }
-            if underWay[device] < underWayMax { return device }
-        }
-        return nil
-    }
-
-    func order(of device: Int) -> Int { Int(next[device] - firstCounter) }
-
-    /// Uses the device's next counter.
-    mutating func begin(_ device: Int) -> UInt32 {
-        underWay[device] += 1
-        let counter = next[device]
-        next[device] = counter + 1
-        return counter
-    }
-
-    /// Begins a request that uses no counter.
-    mutating func beginUncounted(_ device: Int) { underWay[device] += 1 }
-
-    /// Ends a request of the device, which was answered or never will be.
-    mutating func end(_ device: Int, isAdmitted: Bool) {
-        underWay[device] -= 1
-        if isAdmitted { admitted[device] = true }
-    }
-
-    /// Whether the gateway has admitted a counter above the reserved one of a device.
-    func isReservedOvertaken(_ device: Int) -> Bool { admitted[device] }
-
-    var firstCounter: UInt32 { reservedCounter + Self.counterGap }
-
-    /// One more than the highest used counter.
-    var endCounter: UInt32 { next.max() ?? firstCounter }
 }

@@ -60,19 +60,8 @@ struct EnforcementForecast: Sendable {
         let most = rule.rollout.share(at: UnixTime(seconds: end.seconds + Self.skewMax))
         if least == .whole { return .refused }
         if most == .none { return .admitted }
-        guard let bucket, isCountedByKey(sending) else { return .unknown }
+        guard let bucket, sending.isCountedByKey(by: proof) else { return .unknown }
         if bucket.isWithin(least) { return .refused }
         return bucket.isWithin(most) ? .unknown : .admitted
-    }
-
-    /// Whether the gateway finds the fault after it has verified who signed. It counts the others
-    /// by their address. A session that has ended meanwhile is no proof of its key.
-    private func isCountedByKey(_ sending: Sending) -> Bool {
-        switch sending {
-        case .replayed, .staleCounter, .staleEpoch, .staleExpired: proof == .assertion
-        // Whether the digest or the signature is judged first depends on when the content comes.
-        case .tamperedContent: false
-        case .good, .opening, .missing, .tamperedSignature, .tamperedTarget, .unknown: false
-        }
     }
 }

@@ -1,134 +1,13 @@
 import AppAttest
-package import ConfigurationReading
+import ConfigurationReading
 import Cryptography
 import DequeModule
 import Dispatch
 import Encodings
 import EventLoops
 import Rules
-package import Signatures
 import SoftwareAuthenticator
 import Tokens
-
-/// The enrolment of a fleet through a gateway's endpoints, at the highest rate that the gateway
-/// allows.
-package struct FleetEnrolment: Sendable {
-    let server: ServerPlace
-    let host: String
-    let endpoints: String
-    let fleet: DeviceFleet
-    let connections: Int
-    /// Makes the tokens of phones; `nil` where they show none.
-    let mint: TokenMint?
-    private let devices: FleetDevices
-    private let now: UnixTime
-    private let hashing: AppPolicy.ClientDataHash
-
-    /// Seconds between two reports of the progress.
-    private static let progressSeconds = 5.0
-
-    /// Milliseconds for a connection and for an answer.
-    static let timeout: UInt64 = 10_000
-
-    /// - showsTokens: phones show a token of Play Integrity beside their chain.
-    /// - Throws: when the configuration has no such app for software devices, or can't read the
-    ///   phones' tokens.
-    package init(
-        _ fleet: DeviceFleet,
-        _ configuration: GatewayConfiguration,
-        url: LoadURL,
-        server: ServerPlace,
-        connections: Int,
-        showsTokens: Bool = false,
-        now: UnixTime
-    ) throws(LoadError) {
-        let apps = try fleet.appIDs.map { id throws(LoadError) in
-            guard let app = configuration.apps.first(where: { $0.id == id }) else {
-                throw LoadError("the configuration has no app \(id)")
-            }
-            guard app.isTest else {
-                throw LoadError("app \(id) trusts no authority of devices made of software")
-            }
-            return app
-        }
-        self.fleet = fleet
-        self.server = server
-        self.connections = connections
-        self.now = now
-        host = url.authority
-        endpoints = configuration.endpointsPath
-        devices = fleet.devices(at: now)
-        hashing = apps.first?.clientDataHash ?? .sha256
-        let asked = apps.last?.android?.settings.integrity
-        let asker = "app \(apps.last?.id ?? "")"
-        mint = try TokenMint(fleet, if: showsTokens, for: asked, of: asker, configuration, now: now)
-    }
-
-    /// The document that asks for a device's challenge.
-    func call(of index: Int) -> String {
-        var json = JSONWriter()
-        json.object { json in
-            json.member("purpose", ChallengePurpose.enrolment.name)
-            // A phone makes its key with the challenge, and so after it.
-            if !fleet.platforms.isPhone(index) {
-                json.member("key_id", devices.key(index).keyID.base64)
-            }
-        }
-        return json.text
-    }
-
-    /// The document that enrols a device: asks the stand-in for Apple to attest its key.
-    func enrolment(of index: Int, _ challenge: [UInt8]) -> String {
-        devices.key(index).enrolment(
-            challenge: String(decoding: challenge, as: UTF8.self),
-            clientDataHash: hashing == .raw ? challenge : nil,
-            at: now
-        )
-    }
-
-    /// A token beside the document: over the challenge, as the key is.
-    func token(of index: Int, _ challenge: [UInt8], _ mint: inout TokenMint?) -> [UInt8]? {
-        mint?.token(of: devices.key(index), over: SHA256.digest(of: challenge).array)
-    }
-
-    /// Enrols all devices; those that are enrolled already count as `known`.
-    ///
-    /// - Throws: the first answer that is neither success nor "later".
-    package func run(
-        progress: @escaping @Sendable (EnrolmentCounts) -> Void
-    ) async throws(LoadError) -> EnrolmentCounts {
-        let loop: EventLoop
-        do throws(SocketError) {
-            loop = try EventLoop(number: 0)
-        } catch {
-            throw LoadError("\(error)")
-        }
-        let (events, stream) = AsyncStream<EnrolmentNews?>.makeStream()
-        let carried = LoopBound(EnrolmentLoop(self, on: loop) { stream.yield($0) }, on: loop)
-        loop.start()
-        defer { loop.stop() }
-        loop.perform { carried.value.start() }
-        let queue = DispatchQueue(label: "portcullis-load.enrolment")
-        let beat = DispatchSource.makeTimerSource(queue: queue)
-        beat.setEventHandler { stream.yield(nil) }
-        beat.schedule(deadline: .now() + Self.progressSeconds, repeating: Self.progressSeconds)
-        beat.activate()
-        defer { beat.cancel() }
-        for await event in events {
-            let counts = await withCheckedContinuation { continuation in
-                loop.perform {
-                    continuation.resume(returning: carried.value.counts)
-                }
-            }
-            switch event {
-            case nil: progress(counts)
-            case .finished(nil): return counts
-            case .finished(let fault?): throw LoadError("enrolment: \(fault)")
-            }
-        }
-        return EnrolmentCounts()
-    }
-}
 
 /// The progress of an enrolment.
 package struct EnrolmentCounts: Sendable {
@@ -141,153 +20,209 @@ package struct EnrolmentCounts: Sendable {
     package var attested = 0
 }
 
-/// The news of the event loop.
-private enum EnrolmentNews: Sendable {
-    /// All devices are enrolled, or a fault ended the enrolment.
-    case finished(String?)
+/// The enrolment of a fleet through a gateway's endpoints, at the highest rate that the gateway
+/// allows.
+package struct FleetEnrolment: Sendable {
+    private enum Event: Sendable {
+        case beat
+        /// All devices are enrolled, or a fault ended the enrolment.
+        case finished(String?)
+    }
+
+    fileprivate let pairing: FleetPairing
+    fileprivate let server: ServerPlace
+    fileprivate let host: String
+    fileprivate let connections: Int
+    /// Makes the tokens of phones; `nil` where they show none.
+    fileprivate let mint: TokenMint?
+    private let devices: FleetDevices
+    private let hashing: AppPolicy.ClientDataHash
+
+    /// Seconds between two reports of the progress.
+    private static let progressSeconds = 5.0
+    /// Milliseconds for a connection and for an answer.
+    fileprivate static let timeout: UInt64 = 10_000
+
+    /// - Throws: when the configuration has no such app for software devices, or can't read the
+    ///   phones' tokens.
+    package init(
+        _ pairing: FleetPairing,
+        to server: ServerPlace,
+        url: LoadURL,
+        connections: Int
+    ) throws(LoadError) {
+        let apps = try pairing.fleet.appIDs.map { id throws(LoadError) in
+            guard let app = pairing.configuration.apps.first(where: { $0.id == id }) else {
+                throw LoadError("the configuration has no app \(id)")
+            }
+            guard app.isTest else {
+                throw LoadError("app \(id) trusts no authority of devices made of software")
+            }
+            return app
+        }
+        (self.pairing, self.server, self.connections) = (pairing, server, connections)
+        host = url.authority
+        devices = pairing.devices
+        hashing = apps.first?.clientDataHash ?? .sha256
+        let asked = apps.last?.android?.settings.integrity
+        mint = try TokenMint(pairing, for: asked, of: "app \(apps.last?.id ?? "")")
+    }
+
+    /// Enrols all devices; those that are enrolled already count as `known`.
+    ///
+    /// - Throws: the first answer that is neither success nor "later".
+    package func run(
+        progress: (EnrolmentCounts) -> Void
+    ) async throws(LoadError) -> EnrolmentCounts {
+        let (events, stream) = AsyncStream<Event>.makeStream()
+        let loop = try OnLoop(number: 0) { loop in
+            EnrolmentLoop(self, on: loop) { stream.yield(.finished($0)) }
+        }
+        loop.tell { $0.start() }
+        let queue = DispatchQueue(label: "portcullis-load.enrolment")
+        let beat = DispatchSource.makeTimerSource(queue: queue)
+        beat.setEventHandler { stream.yield(.beat) }
+        beat.schedule(deadline: .now() + Self.progressSeconds, repeating: Self.progressSeconds)
+        beat.activate()
+        defer { beat.cancel() }
+        for await event in events {
+            let counts = await loop.ask { $0.counts }
+            switch event {
+            case .beat: progress(counts)
+            case .finished(nil): return counts
+            case .finished(let fault?): throw LoadError("enrolment: \(fault)")
+            }
+        }
+        return EnrolmentCounts()
+    }
+
+    /// The document that asks for a device's challenge.
+    fileprivate func call(of index: Int) -> String {
+        var json = JSONWriter()
+        json.object { json in
+            json.member("purpose", ChallengePurpose.enrolment.name)
+            // A phone makes its key with the challenge, and so after it.
+            if !pairing.fleet.platforms.isPhone(index) {
+                json.member("key_id", devices.key(index).keyID.base64)
+            }
+        }
+        return json.text
+    }
+
+    /// The document that enrols a device: asks the stand-in for Apple to attest its key.
+    fileprivate func enrolment(of index: Int, _ challenge: [UInt8]) -> String {
+        devices.key(index).enrolment(
+            challenge: String(decoding: challenge, as: UTF8.self),
+            clientDataHash: hashing == .raw ? challenge : nil,
+            at: pairing.now
+        )
+    }
+
+    /// The line of a token beside the document: over the challenge, as the key is.
+    fileprivate func field(of index: Int, _ signed: [UInt8], _ mint: inout TokenMint?) -> String {
+        let hash = SHA256.digest(of: signed).array
+        guard let name = mint?.field, let token = mint?.token(of: devices.key(index), over: hash)
+        else { return "" }
+        return String(decoding: name + Array(": ".utf8) + token, as: UTF8.self) + "\r\n"
+    }
 }
 
 /// Enrols devices in a gateway through its endpoints, as an honest app does. Each device asks for a
 /// challenge and names its key, waits as long as the gateway asks, has its key attested once, and
 /// sends the attestation until the gateway takes it.
 private final class EnrolmentLoop: ConnectionOwner {
-    let scratch = ResponseScratch(method: "POST")
     private let plan: FleetEnrolment
-    private let loop: EventLoop
-    private let tell: @Sendable (EnrolmentNews) -> Void
+    private let pool: ConnectionPool
+    private let tell: @Sendable (String?) -> Void
     private var next = 0
     private var waiting = WaitingDevices()
     /// The documents of devices whose keys are attested and not enrolled.
     private var documents: [Int: (text: String, challenge: [UInt8])] = [:]
     private var mint: TokenMint?
-    private var idle: Deque<LoadConnection> = []
-    private var open = 0
     private var alarm: Alarm?
     private(set) var counts = EnrolmentCounts()
     private var isOver = false
 
-    init(
-        _ plan: FleetEnrolment,
-        on loop: EventLoop,
-        tell: @escaping @Sendable (EnrolmentNews) -> Void
-    ) {
-        self.plan = plan
-        mint = plan.mint
-        self.loop = loop
-        self.tell = tell
+    /// - tell: gets the fault that ended the enrolment, or `nil`.
+    init(_ plan: FleetEnrolment, on loop: EventLoop, tell: @escaping @Sendable (String?) -> Void) {
+        (self.plan, self.tell, mint) = (plan, tell, plan.mint)
+        pool = ConnectionPool(
+            callsTo: plan.server,
+            count: plan.connections,
+            timeout: FleetEnrolment.timeout,
+            on: loop
+        )
+        (pool.connectTimeout, pool.isRefilling) = (FleetEnrolment.timeout, true)
     }
 
     func start() {
         do throws(SocketError) {
-            let alarm = try Alarm(on: loop)
-            // A cycle on purpose: event loop and alarm live as long as the process.
-            alarm.rang = { [self] in work() }
-            self.alarm = alarm
+            alarm = try Alarm(on: pool.loop)
         } catch {
             return finish("\(error)")
         }
-        for _ in 0..<plan.connections { openConnection() }
-    }
-
-    private func openConnection() {
-        let made = LoadConnection.open(
-            plan.server,
-            for: self,
-            timeout: FleetEnrolment.timeout,
-            on: loop
-        )
-        guard let made else { return finish("no connection could be made") }
-        made.keepsContent = true
-        open += 1
+        // Cycles on purpose: event loop, alarm and connections live as long as the process.
+        alarm?.rang = { [self] in work() }
+        pool.owner = self
+        pool.fill()
     }
 
     private func finish(_ fault: String?) {
         guard !isOver else { return }
         isOver = true
-        tell(.finished(fault))
+        pool.isRefilling = false
+        tell(fault)
     }
 
     /// Gives every idle connection some work.
-    private func work() {
-        guard !isOver else { return }
+    func work() {
         let now = MonotonicClock.nanoseconds
-        while let connection = idle.popFirst() {
+        while !isOver, let connection = pool.idle.first {
             guard let device = waiting.take(now: now) ?? takeNext() else {
-                idle.append(connection)
                 if let time = waiting.nextAt {
                     alarm?.set(nanoseconds: time)
-                } else if idle.count == open {
+                } else if pool.idle.count == pool.openCount {
                     // All other connections are idle too, so all requests are answered.
                     finish(nil)
                 }
                 return
             }
-            connection.request.device = device
-            if let document = documents[device] {
-                let token = plan.token(of: device, document.challenge, &mint)
-                send("keys", document.text, token, on: connection)
-            } else {
-                send("challenges", plan.call(of: device), on: connection)
-            }
+            pool.idle.removeFirst()
+            connection.send(message(for: device), for: LoadRequest(device: device))
         }
     }
 
     private func takeNext() -> Int? {
-        guard next < plan.fleet.count else { return nil }
+        guard next < plan.pairing.fleet.count else { return nil }
         defer { next += 1 }
         return next
     }
 
-    private func send(
-        _ name: String,
-        _ document: String,
-        _ token: [UInt8]? = nil,
-        on connection: LoadConnection
+    private func message(for device: Int) -> Message {
+        let endpoints = plan.pairing.configuration.endpointsPath
+        guard let document = documents[device] else {
+            return Message(to: "\(endpoints)/challenges", at: plan.host, plan.call(of: device))
+        }
+        let field = plan.field(of: device, document.challenge, &mint)
+        return Message(to: "\(endpoints)/keys", at: plan.host, document.text, field: field)
+    }
+
+    func failed(
+        _ connection: LoadConnection?,
+        _ failure: ExchangeFailure,
+        in pool: ConnectionPool
     ) {
-        let text = { (bytes: [UInt8]) in String(decoding: bytes, as: UTF8.self) }
-        let field = token.map { "\(text(mint?.field ?? [])): \(text($0))\r\n" } ?? ""
-        connection.message = Message(
-            to: "\(plan.endpoints)/\(name)",
-            at: plan.host,
-            document,
-            field: field
-        )
-        connection.send([], timeout: FleetEnrolment.timeout)
-    }
-
-    func connected(_ connection: LoadConnection) {
-        idle.append(connection)
-        work()
-    }
-
-    func retired(_ connection: LoadConnection) {
-        open -= 1
-        idle.removeAll { $0 === connection }
-        openConnection()
-    }
-
-    func failed(_ connection: LoadConnection, _ failure: ExchangeFailure) {
         finish("\(plan.host): \(failure.rawValue)")
     }
 
     func answered(_ connection: LoadConnection) {
-        take(connection.answer, connection.request.device)
-        if connection.isClosed {
-            open -= 1
-            openConnection()
-        } else {
-            idle.append(connection)
+        let answer = connection.answer
+        guard let device = connection.request.device else {
+            return finish("an answer that no device has asked for")
         }
-        work()
-    }
-
-    private func take(_ answer: Answer, _ device: Int?) {
-        guard let device else { return finish("an answer that no device has asked for") }
         switch (answer.status, documents[device]) {
         case (200, nil):
-            guard let challenge = LoadLoop.challenges(in: answer.content)?.first else {
-                return finish(answer.text)
-            }
+            guard let challenge = answer.challenges.first else { return finish(answer.text) }
             counts.attested += 1
             documents[device] = (plan.enrolment(of: device, challenge), challenge)
             waiting.add(device, at: 0)

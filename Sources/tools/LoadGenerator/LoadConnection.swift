@@ -1,11 +1,139 @@
+import DequeModule
 import Encodings
 import EventLoops
 import HTTPWire
 import Rules
 
+/// The user of a pool of connections.
+protocol ConnectionOwner: AnyObject {
+    /// The answer to the connection's request is complete.
+    func answered(_ connection: LoadConnection)
+    /// The connection is closed: its request, or the attempt to connect, has failed.
+    ///
+    /// - connection: `nil` when the system refused at once.
+    func failed(_ connection: LoadConnection?, _ failure: ExchangeFailure, in pool: ConnectionPool)
+    /// A connection may be free now.
+    func work()
+}
+
+/// Connections of an event loop to one gateway, opened again when they end.
+final class ConnectionPool {
+    /// Connections that wait for work; the one that has waited longest is taken.
+    var idle: Deque<LoadConnection> = []
+    /// Keeps the content of every answer, not only of refusals and of what was created.
+    let keepsContent: Bool
+    /// Missing connections are opened without a call.
+    var isRefilling: Bool
+    /// A cycle on purpose: pool and owner live as long as their event loop.
+    var owner: (any ConnectionOwner)?
+    let server: ServerPlace
+    let loop: EventLoop
+    let count: Int
+    let responseTimeout: UInt64
+    /// Memory into which all connections read heads.
+    fileprivate var head = ResponseHead()
+    fileprivate let limits = HeadLimits()
+    fileprivate let method: HTTPWire.Method
+    /// Milliseconds that an attempt to connect may take.
+    var connectTimeout: UInt64 = 3_000
+    private(set) var openCount = 0
+    private var reopenAt: UInt64 = 0
+
+    /// Nanoseconds between attempts that the gateway refuses.
+    static let pause: UInt64 = 200_000_000
+
+    /// For requests of a run.
+    ///
+    /// - timeout: milliseconds that an answer may take.
+    init(_ plan: LoadPlan, count: Int, on loop: EventLoop) {
+        (server, self.loop, self.count) = (plan.server, loop, count)
+        responseTimeout = plan.options.responseTimeout
+        // An answer to HEAD has no content.
+        method = plan.request.method == "HEAD" ? .head : .other
+        (keepsContent, isRefilling) = (false, true)
+    }
+
+    /// For calls of the gateway's endpoints.
+    init(callsTo server: ServerPlace, count: Int, timeout: UInt64, on loop: EventLoop) {
+        (self.server, self.loop, self.count, responseTimeout) = (server, loop, count, timeout)
+        method = .other
+        (keepsContent, isRefilling) = (true, count > 1)
+    }
+
+    var isComplete: Bool { idle.count == count }
+
+    /// Opens missing connections, with a pause after the gateway has refused one.
+    func fill() {
+        while openCount < count, MonotonicClock.nanoseconds >= reopenAt { open() }
+    }
+
+    private func open() {
+        do {
+            let tls = try server.session()
+            let opened = try Connection.open(to: server.address)
+            let connection = LoadConnection(opened, tls, in: self)
+            do {
+                try loop.register(connection)
+            } catch {
+                connection.close()
+                throw error
+            }
+            openCount += 1
+            connection.setDeadline(milliseconds: connectTimeout)
+            if !opened.isConnecting { loop.resume(connection) }
+        } catch {
+            connectFailed(nil, .connectFailed)
+        }
+    }
+
+    private func connectFailed(_ connection: LoadConnection?, _ failure: ExchangeFailure) {
+        reopenAt = MonotonicClock.nanoseconds + Self.pause
+        owner?.failed(connection, failure, in: self)
+    }
+
+    func closeAll() {
+        isRefilling = false
+        for connection in idle { connection.close() }
+        idle.removeAll()
+    }
+
+    fileprivate func connected(_ connection: LoadConnection) {
+        idle.append(connection)
+        owner?.work()
+    }
+
+    fileprivate func answered(_ connection: LoadConnection) {
+        owner?.answered(connection)
+        if connection.isClosed { ended() } else { idle.append(connection) }
+        owner?.work()
+    }
+
+    /// The server has closed an idle connection.
+    fileprivate func retired(_ connection: LoadConnection) {
+        idle.removeAll { $0 === connection }
+        ended()
+    }
+
+    fileprivate func failed(_ connection: LoadConnection, _ failure: ExchangeFailure) {
+        if failure.isOfConnect {
+            openCount -= 1
+            connectFailed(connection, failure)
+        } else {
+            owner?.failed(connection, failure, in: self)
+            ended()
+        }
+        owner?.work()
+    }
+
+    private func ended() {
+        openCount -= 1
+        if isRefilling { fill() }
+    }
+}
+
 /// A client's connection to the gateway: one request, then its answer.
 final class LoadConnection: Connection {
-    enum State {
+    private enum State {
         /// Leaves to `idle`, `closed`.
         case connecting
         /// Leaves to `busy`, `closed`.
@@ -17,99 +145,66 @@ final class LoadConnection: Connection {
     }
 
     /// Kept while the connection is open: a late event finds it.
-    private let owner: any ConnectionOwner
-    private(set) var state: State
+    let pool: ConnectionPool
     /// The current request.
-    var message = Message()
-    var request = LoadRequest()
+    private(set) var message = Message()
+    private(set) var request = LoadRequest()
     private(set) var answer = Answer()
-    /// Keeps the content of every answer, not only of refusals.
-    var keepsContent = false
 
+    private var state = State.connecting
     private var inbox: [UInt8] = []
     private var scanner = HeadScanner(.response)
     private var body = BodyReader(.none, limits: HeadLimits())
     private var hasHead = false
+    private var isPersistent = false
 
-    /// Begins to connect; `nil` when the system refuses at once.
-    static func open(
-        _ server: ServerPlace,
-        for owner: any ConnectionOwner,
-        timeout milliseconds: UInt64,
-        on loop: EventLoop
-    ) -> LoadConnection? {
-        guard let (descriptor, isConnecting) = try? Connection.open(to: server.address),
-            let session = try? server.session()
-        else { return nil }
-        let connection = LoadConnection(
-            descriptor,
-            isConnecting: isConnecting,
-            server,
-            session.tls,
-            for: owner,
-            on: loop
-        )
-        guard (try? loop.register(connection)) != nil else {
-            connection.close()
-            return nil
-        }
-        connection.setDeadline(milliseconds: milliseconds)
-        if !isConnecting { loop.resume(connection) }
-        return connection
-    }
-
-    private init(
-        _ descriptor: Int32,
-        isConnecting: Bool,
-        _ server: ServerPlace,
+    fileprivate init(
+        _ opened: (descriptor: Int32, isConnecting: Bool),
         _ tls: TLSSession?,
-        for owner: any ConnectionOwner,
-        on loop: EventLoop
+        in pool: ConnectionPool
     ) {
-        self.owner = owner
-        state = .connecting
+        self.pool = pool
         super.init(
-            descriptor: descriptor,
-            peer: server.address,
-            isConnecting: isConnecting,
+            descriptor: opened.descriptor,
+            peer: pool.server.address,
+            isConnecting: opened.isConnecting,
             tls: tls,
-            on: loop
+            on: pool.loop
         )
     }
 
-    /// Sends the message; the owner gets the answer or the reason why none came.
-    func send(_ body: [UInt8], timeout milliseconds: UInt64) {
+    /// Sends a message; the owner gets the answer or the reason why none came.
+    func send(_ message: Message, for request: LoadRequest) {
+        (self.message, self.request) = (message, request)
         state = .busy
         hasHead = false
         answer.clear()
-        setDeadline(milliseconds: milliseconds)
+        setDeadline(milliseconds: pool.responseTimeout)
         // A server that answers early stops reading; its answer is still to be read.
-        if case .failed = write(message.head.span, body.span) { expectAnswerOfBroken() }
+        if case .failed = write(message.head.span, message.body.span) { outputFailed() }
     }
 
-    private func expectAnswerOfBroken() {
+    override func outputFailed() {
         expectInput()
         loop.resume(self)
     }
 
-    private func take() {
+    private func becomeIdle() {
         guard case .connecting = state else { return }
         state = .idle
         setDeadline(milliseconds: nil)
-        owner.connected(self)
+        pool.connected(self)
     }
 
     private func fail(_ failure: ExchangeFailure) {
         state = .closed
         close()
-        owner.failed(self, failure)
+        pool.failed(self, failure)
     }
 
     override func connectEnded(_ error: SocketError?) {
-        if error != nil { fail(.connectFailed) } else { take() }
+        if error != nil { fail(.connectFailed) } else { becomeIdle() }
     }
-
-    override func outputFailed() { expectAnswerOfBroken() }
 
     override func deadlinePassed() {
         switch state {
@@ -121,14 +216,14 @@ final class LoadConnection: Connection {
 
     override func inputReady() {
         switch state {
-        case .connecting: take()
+        case .connecting: becomeIdle()
         case .idle:
             // RFC 9112 §9.2: data without a request is no response. An end is an end. TLS may bring
             // tickets, which have no bytes.
             if case .wouldBlock = read() { return }
             state = .closed
             close()
-            owner.retired(self)
+            pool.retired(self)
         case .busy: readAnswer()
         case .closed: break
         }
@@ -148,34 +243,35 @@ final class LoadConnection: Connection {
                     takeHead(all.span)
                 }
             case .wouldBlock: return
-            case .ended: return end()
+            case .ended:
+                guard hasHead, (try? body.close()) != nil else { return fail(.connectionBroken) }
+                finish(isReusable: false)
             case .failed: return fail(.connectionBroken)
             }
         }
     }
 
-    private func end() {
-        guard hasHead, (try? body.close()) != nil else { return fail(.connectionBroken) }
-        finish(isReusable: false)
-    }
-
     /// Skips interim responses.
     private func takeHead(_ bytes: Span<UInt8>) {
-        let scratch = owner.scratch
         var start = 0
         do throws(Malformed) {
             while let range = try scanner.nextResponse(
                 in: bytes,
                 from: &start,
-                into: &scratch.head,
-                to: scratch.method,
+                into: &pool.head,
+                to: pool.method,
                 upgradeSent: false,
-                limits: scratch.limits,
+                limits: pool.limits,
                 keeping: &inbox
             ) {
-                guard scratch.head.isInterim else {
+                guard pool.head.isInterim else {
                     inbox.removeAll(keepingCapacity: true)
-                    return begin(scratch, head: bytes.extracting(range), bytes: bytes, start: start)
+                    hasHead = true
+                    answer.status = pool.head.status
+                    answer.read(pool.head.fields, bytes.extracting(range))
+                    isPersistent = pool.head.isPersistent
+                    body = BodyReader(pool.head.framing, limits: pool.limits)
+                    return take(bytes, from: start)
                 }
             }
         } catch {
@@ -183,35 +279,14 @@ final class LoadConnection: Connection {
         }
     }
 
-    private func begin(
-        _ scratch: ResponseScratch,
-        head: Span<UInt8>,
-        bytes: Span<UInt8>,
-        start: Int
-    ) {
-        hasHead = true
-        answer.status = scratch.head.status
-        answer.read(scratch.head.fields, head)
-        isPersistent = scratch.head.isPersistent
-        body = BodyReader(scratch.head.framing, limits: scratch.limits)
-        take(bytes, from: start)
-    }
-
-    private var isPersistent = false
-
     private func take(_ bytes: Span<UInt8>, from start: Int) {
         var position = start
-        let isKept = keepsContent || answer.status >= 400
+        let isKept = pool.keepsContent || answer.status != 200
         do throws(Malformed) {
             while true {
                 switch try body.read(bytes, from: &position) {
                 case .content(let range):
-                    guard isKept, answer.content.count + range.count <= Answer.contentMax else {
-                        continue
-                    }
-                    bytes.extracting(range).withUnsafeBufferPointer {
-                        answer.content.append(contentsOf: $0)
-                    }
+                    if isKept { answer.keep(bytes.extracting(range)) }
                 case .needMore: return
                 case .finished: return finish(isReusable: isPersistent && position == bytes.count)
                 }
@@ -224,27 +299,11 @@ final class LoadConnection: Connection {
     /// A request that was not sent to its end makes the connection useless.
     private func finish(isReusable: Bool) {
         setDeadline(milliseconds: nil)
-        if isReusable, unsentBytes == 0 {
-            state = .idle
-        } else {
-            state = .closed
-            close()
-        }
-        owner.answered(self)
+        let isReusable = isReusable && unsentBytes == 0
+        state = isReusable ? .idle : .closed
+        if !isReusable { close() }
+        pool.answered(self)
     }
-}
-
-/// The user of a connection: gets its events.
-protocol ConnectionOwner: AnyObject {
-    var scratch: ResponseScratch { get }
-    /// The connection may be used from now on.
-    func connected(_ connection: LoadConnection)
-    /// The answer is complete; the connection is idle again, or closed.
-    func answered(_ connection: LoadConnection)
-    /// The connection is closed. Its request, or the attempt to connect, has failed.
-    func failed(_ connection: LoadConnection, _ failure: ExchangeFailure)
-    /// The connection was idle, and the server has closed it.
-    func retired(_ connection: LoadConnection)
 }
 
 /// The facts about a connection's request by which its answer is judged.
@@ -272,7 +331,8 @@ struct Answer {
     var content: [UInt8] = []
 
     /// The most bytes that are kept.
-    static let contentMax = 16 << 10
+    private static let contentMax = 16 << 10
+    private static let reasonStart = Array("\"reason\":\"".utf8)
 
     mutating func clear() {
         status = 0
@@ -281,66 +341,37 @@ struct Answer {
         content.removeAll(keepingCapacity: true)
     }
 
+    mutating func keep(_ bytes: Span<UInt8>) {
+        guard content.count + bytes.count <= Self.contentMax else { return }
+        bytes.withUnsafeBufferPointer { content.append(contentsOf: $0) }
+    }
+
     /// The origin has answered, or the gateway has served its own endpoint.
     var isAdmission: Bool { status >= 200 && status < 400 }
 
-    private static let reasonStart = Array("\"reason\":\"".utf8)
-
-    /// Where the value of `reason` is in a problem document of the gateway. It is searched, not
-    /// parsed, since each refusal needs it.
-    var reason: Range<Int>? {
+    /// The value of `reason` in a problem document of the gateway. It is searched, not parsed,
+    /// since each refusal needs it.
+    var reason: ArraySlice<UInt8>? {
         let start = Self.reasonStart
         guard content.count > start.count else { return nil }
         for place in 0...(content.count - start.count)
         where content[place] == start[0] && content[place...].starts(with: start) {
-            let first = place + start.count
-            let end = content[first...].firstIndex(of: UInt8(ascii: "\"")) ?? content.count
-            return first..<end
+            return content[(place + start.count)...].prefix { $0 != UInt8(ascii: "\"") }
         }
         return nil
     }
 
     /// The reason for people; the status alone where the answer gives no reason.
     var text: String {
-        guard let reason else { return "\(status)" }
-        return "\(status) \(String(decoding: content[reason], as: UTF8.self))"
+        reason.map { "\(status) \(String(decoding: $0, as: UTF8.self))" } ?? "\(status)"
     }
-}
-
-extension Answer {
-    private static let challengeName = Array("app-attest-challenge".utf8)
-    private static let retryName = Array("retry-after".utf8)
 
     mutating func read(_ section: borrowing FieldSection, _ bytes: Span<UInt8>) {
-        for index in section.fields.indices {
-            let field = section.fields[index]
-            if Self.equal(bytes, range: field.name, name: Self.challengeName) {
-                bytes.extracting(field.value).withUnsafeBufferPointer {
-                    challenge.append(contentsOf: $0)
-                }
-            } else if Self.equal(bytes, range: field.name, name: Self.retryName) {
-                retryAfter = field.value.reduce(0) { min($0 * 10 + Int(bytes[$1] & 15), 86_400) }
-            }
+        if let value = section.value(of: "app-attest-challenge", bytes) {
+            bytes.extracting(value).withUnsafeBufferPointer { challenge.append(contentsOf: $0) }
+        }
+        if let value = section.value(of: "retry-after", bytes) {
+            retryAfter = value.reduce(0) { min($0 * 10 + Int(bytes[$1] & 15), 86_400) }
         }
     }
-
-    /// RFC 9110 §5.1: names are compared without case.
-    private static func equal(_ bytes: Span<UInt8>, range: Range<Int>, name: [UInt8]) -> Bool {
-        guard range.count == name.count else { return false }
-        for step in 0..<name.count where bytes[range.lowerBound + step] | 0x20 != name[step] {
-            // A hyphen has that bit already.
-            return false
-        }
-        return true
-    }
-}
-
-/// Memory into which all connections of an event loop read heads.
-final class ResponseScratch {
-    var head = ResponseHead()
-    let limits = HeadLimits()
-    /// The method of the request: an answer to HEAD has no content.
-    let method: HTTPWire.Method
-
-    init(method: String) { self.method = method == "HEAD" ? .head : .other }
 }

@@ -1,6 +1,7 @@
 // Sends requests at a constant rate, from devices made of software, and expects a verdict for each.
 //
 //   DeviceFleet        devices that come from one seed, and the first counter of the next run
+//   FleetPairing       a fleet, and the configuration of the gateway that it sends to
 //   RequestDemand      the demands of the gateway's own configuration on the request
 //   RequestTemplate    the bytes of a request without its proof, and the hashed part of them
 //   Mix, Sending       the kind of the n-th request, its parts, and its expected answer
@@ -8,10 +9,11 @@
 //   SessionStock       the sessions of an event loop's devices, which sign requests
 //   Pacing             when the n-th request is due
 //   LoadLoop           one event loop: connections, devices, challenges; sends, and judges answers
-//   LoadConnection     a client's connection: one request at a time
+//   ConnectionPool     an event loop's connections to the gateway, each with one request at a time
 //   Measurements       counts and histograms of an event loop, added up at the end
 //   Campaign           prepares, starts the event loops, reports progress, ends
 //   Summary            the result as text, as JSON, and as a percentile distribution
+//   RunLimits          the limits above which a run has failed
 //   FleetEnrolment     brings the devices into a gateway through its endpoints
 //
 // The requests can't disagree with the gateway: the rule comes from the gateway's configuration,

@@ -2,136 +2,71 @@ import Cryptography
 import EventLoops
 import Glibc
 import Histogram
+import Rules
 import Services
 import Verification
 
 // Events of the connections.
 extension LoadLoop: ConnectionOwner {
-    /// Begins to open a connection; `false` when that fails at once.
-    @discardableResult
-    func openConnection() -> Bool {
-        let made = LoadConnection.open(
-            plan.server,
-            for: self,
-            timeout: plan.options.connectTimeout,
-            on: loop
-        )
-        if made == nil { connectFailed(.connectFailed) } else { openCount += 1 }
-        return made != nil
-    }
-
-    /// Opens missing connections, with a pause in between when the gateway refuses.
-    func reopen() {
-        guard isReady, isIssuing, MonotonicClock.nanoseconds >= reopenAt else { return }
-        let missing = connectionCount - openCount
-        for _ in 0..<max(missing, 0) { openConnection() }
-    }
-
-    /// Replaces connections that the gateway has closed while assertions were signed: it does not
-    /// wait long for a first request. The event loop reports `ready` when all are open.
-    func reconnect() {
-        isReady = false
-        while openCount < connectionCount, openConnection() {}
-        checkReadiness()
-    }
-
-    func connected(_ connection: LoadConnection) {
-        if connection === caller { return callForChallenges() }
-        idle.append(connection)
-        if isReady { pump() } else { checkReadiness() }
-    }
-
-    func retired(_ connection: LoadConnection) {
-        if connection === caller {
-            caller = nil
-            return
-        }
-        openCount -= 1
-        idle.removeAll { $0 === connection }
-        if isReady { reopen() } else { openConnection() }
-    }
-
     func answered(_ connection: LoadConnection) {
         let now = MonotonicClock.nanoseconds
-        if connection === caller { return challengesCame(connection, now) }
+        if connection.pool === callers { return challengesCame(connection.answer, now) }
         judge(connection, now)
-        if connection.isClosed {
-            openCount -= 1
-            reopen()
-        } else {
-            idle.append(connection)
-        }
-        pump()
         finishIfDone()
     }
 
-    func failed(_ connection: LoadConnection, _ failure: ExchangeFailure) {
-        if connection === caller {
-            caller = nil
+    func failed(
+        _ connection: LoadConnection?,
+        _ failure: ExchangeFailure,
+        in pool: ConnectionPool
+    ) {
+        if pool === callers {
             isCalling = false
-            callAt = MonotonicClock.nanoseconds + Self.pause
-            if !isReady { tell(.failed("the challenges endpoint: \(failure.rawValue)")) }
+            callAt = MonotonicClock.nanoseconds + ConnectionPool.pause
+            if awaitsReadiness { tell(.failed("the challenges endpoint: \(failure.rawValue)")) }
             return
         }
-        openCount -= 1
-        switch failure {
-        case .connectFailed, .connectTimeout: connectFailed(failure)
-        case .responseTimeout, .connectionBroken, .responseMalformed:
-            note(failure)
-            underWay -= 1
-            if let device = connection.request.device { devices.end(device, isAdmitted: false) }
-            reopen()
-            pump()
-            finishIfDone()
+        if awaitsReadiness {
+            let reason = "\(plan.request.host): \(failure.rawValue); is the gateway there?"
+            return tell(.failed(reason))
         }
-    }
-
-    /// Nanoseconds between attempts that the gateway refuses.
-    static let pause: UInt64 = 200_000_000
-
-    private func connectFailed(_ failure: ExchangeFailure) {
-        guard isReady else {
-            return tell(.failed("\(plan.host): \(failure.rawValue); is the gateway there?"))
-        }
-        note(failure)
-        reopenAt = MonotonicClock.nanoseconds + Self.pause
-    }
-
-    private func note(_ failure: ExchangeFailure) {
+        guard startAt > 0 else { return }
         measurements.failures[failure, default: 0] += 1
         interval.failures += 1
+        guard !failure.isOfConnect, let connection else { return }
+        underWay -= 1
+        if let device = connection.request.device { devices.end(device, isAdmitted: false) }
+        finishIfDone()
     }
 
     /// Compares an answer with the expected one.
     private func judge(_ connection: LoadConnection, _ now: UInt64) {
-        let request = connection.request
-        let expectation = expectations[request.sending.rawValue]
-        let isAdmitted = connection.answer.isAdmission
+        let (request, answer) = (connection.request, connection.answer)
+        let expectation = plan.expectation(of: request.sending)
+        let finding = expectation.refusal == nil ? .admitted : finding(request, now)
+        let isAsExpected = isExpected(answer, to: request.sending, finding)
         underWay -= 1
         interval.answered += 1
         measurements.endedAt = max(measurements.endedAt, now)
-        let finding = expectation.refusal == nil ? .admitted : finding(request, now)
-        let isAsExpected = isExpected(
-            connection.answer,
-            finding: finding,
-            expectation: expectation,
-            sending: request.sending
-        )
-        if isAsExpected, expectation.refusal != nil { note(finding, request, isAdmitted) }
         if let device = request.device {
             // A changed request that an observing rule admits uses no counter.
-            devices.end(device, isAdmitted: isAdmitted && request.sending.kind == .good)
-            noteSession(of: device, request.sending, connection.answer, now)
+            let isGood = request.sending.kind == .good
+            devices.end(device, isAdmitted: answer.isAdmission && isGood)
+            if request.sending == .opening, answer.status == 201 {
+                sessions.open(answer.content, of: device, now: now)
+            } else if saysEnded(answer) {
+                sessions.drop(device)
+            }
         }
-        if needsChallenge, !connection.answer.challenge.isEmpty {
-            challenges.add(connection.answer.challenge, now: now)
+        if plan.needsChallenges, !answer.challenge.isEmpty {
+            challenges.add(answer.challenge, now: now)
         }
         if isAsExpected {
+            if expectation.refusal != nil { note(finding, of: request, answer) }
             measurements.rows[request.sending.rawValue].asExpected += 1
             interval.latencies.record(now - request.due)
             if request.due >= startAt + pacing.warmUp {
-                measurements.startedAt = startAt + pacing.warmUp
-                measurements.measuredCount += 1
+                measurements[.measured] += 1
                 measurements.recordAsExpected(
                     request.sending,
                     fromDue: now - request.due,
@@ -139,11 +74,10 @@ extension LoadLoop: ConnectionOwner {
                 )
             }
         } else {
-            let expected = finding == .admitted ? Expectation.admitted : expectation
-            deviated(request, expectation: expected, answer: connection.answer)
+            deviated(request, expected: finding == .admitted ? .init() : expectation, answer)
         }
-        if isAdmitted, request.sending == .good, isReplaying {
-            replays.keep(&connection.message, request.bucket)
+        if answer.isAdmission, request.sending == .good, isReplaying {
+            replays.keep(connection.message, request.bucket)
         }
     }
 
@@ -161,43 +95,54 @@ extension LoadLoop: ConnectionOwner {
 
     private func isExpected(
         _ answer: Answer,
-        finding: EnforcementForecast.Finding,
-        expectation: Expectation,
-        sending: Sending
+        to sending: Sending,
+        _ finding: EnforcementForecast.Finding
     ) -> Bool {
-        guard let refusal = expectation.refusal, finding != .admitted else {
-            return answer.isAdmission
-        }
+        if finding == .admitted { return answer.isAdmission }
         if finding == .unknown, answer.isAdmission { return true }
-        let isReason = answer.reason.map {
-            answer.content[$0].elementsEqual(expectation.reason)
-        }
-        return answer.status == LocalOutcome.refused(refusal).row.status && isReason == true
+        let expectation = plan.expectation(of: sending)
+        let reason = expectation.refusal?.rawValue ?? ""
+        let isReason = answer.reason?.elementsEqual(reason.utf8) ?? false
+        return answer.status == expectation.status && isReason
             || sending == .replayed && saysEnded(answer)
     }
 
     /// Counts what was admitted with a fault, or could have been.
     private func note(
         _ finding: EnforcementForecast.Finding,
-        _ request: LoadRequest,
-        _ isAdmitted: Bool
+        of request: LoadRequest,
+        _ answer: Answer
     ) {
-        if finding == .unknown { measurements.uncertainCount += 1 }
-        guard isAdmitted else { return }
-        if finding == .admitted { measurements.unenforcedCount += 1 }
-        if request.sending.isReplay { measurements.unenforcedReplays += 1 }
+        if finding == .unknown { measurements[.uncertain] += 1 }
+        guard answer.isAdmission else { return }
+        if finding == .admitted { measurements[.unenforced] += 1 }
+        if request.sending.isReplay { measurements[.unenforcedReplays] += 1 }
     }
 
-    private func deviated(_ request: LoadRequest, expectation: Expectation, answer: Answer) {
+    private func deviated(
+        _ request: LoadRequest,
+        expected expectation: LoadPlan.Expectation,
+        _ answer: Answer
+    ) {
         interval.deviations += 1
-        if answer.isAdmission, request.sending.isReplay { measurements.admittedReplays += 1 }
+        if answer.isAdmission, request.sending.isReplay { measurements[.admittedReplays] += 1 }
         measurements.note(
             Deviation(
-                number: request.number * UInt64(loopCount) + UInt64(number),
+                number: place(of: request),
                 sending: request.sending,
                 expected: expectation.text,
                 found: answer.isAdmission ? "admitted with \(answer.text)" : answer.text
             )
         )
+    }
+
+    /// Whether the session of the request has ended. A replayed request may belong to such a
+    /// session.
+    private func saysEnded(_ answer: Answer) -> Bool {
+        guard plan.options.proof == .session, answer.status == 401, let reason = answer.reason
+        else { return false }
+        return [Refusal.sessionUnknown, .sessionExpired].contains {
+            reason.elementsEqual($0.rawValue.utf8)
+        }
     }
 }

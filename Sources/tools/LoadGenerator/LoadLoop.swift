@@ -1,58 +1,37 @@
-import DequeModule
 import EventLoops
-import Services
+import Histogram
 import Verification
 
 /// The part of a run on one event loop. It is used on the loop's queue alone.
 final class LoadLoop {
-    let loop: EventLoop
     let number: Int
     let plan: LoadPlan
-    let scratch: ResponseScratch
-    /// The parts of the plan that each request needs.
-    let template: RequestTemplate
-    let pacing: Pacing
-    let loopCount: Int
-    let connectionCount: Int
-    let countLimit: UInt64
-    let needsChallenge: Bool
-    let isReplaying: Bool
     let tell: @Sendable (LoopNews) -> Void
+    let clients: ConnectionPool
+    /// One connection, for calls of the challenges endpoint.
+    let callers: ConnectionPool
 
     var devices: DeviceSet
     var signer: Signer
     /// The sessions of the devices, where requests are signed with them.
     var sessions: SessionStock
-    /// Signs the requests that open one.
-    var openingSigner: Signer
     var preSigned = PreSigned.empty
-    /// Until when the signatures from before the start may be sent.
-    var preSignedUntil = UInt64.max
     var challenges: ChallengeStock
     var replays = ReplayMemory()
     var stale: StaleSupply
     var strangers: [ProofTexts] = []
-    /// Scratch for the proof of the next request.
-    var proof = ProofTexts()
-    var sessionTexts = SessionStock.Texts()
 
-    /// Connections that wait for work; the one that has waited longest is taken.
-    var idle: Deque<LoadConnection> = []
-    var openCount = 0
-    /// When the loop tries again to open connections.
-    var reopenAt: UInt64 = 0
-    var caller: LoadConnection?
     var isCalling = false
     /// The loop makes no calls before this moment.
     var callAt: UInt64 = 0
-    /// The event loop reports when it has this number of challenges.
+    /// The loop reports `ready` when it has this number of challenges, and all connections.
     var challengesWanted = 0
-    var isReady = false
+    var awaitsReadiness = false
 
     var alarm: Alarm?
     var startAt: UInt64 = 0
     var isIssuing = false
-    var isFinished = false
+    private var isFinished = false
     /// Requests that were sent, and those of them without an answer.
     var issued: UInt64 = 0
     var underWay = 0
@@ -61,22 +40,18 @@ final class LoadLoop {
 
     var measurements = Measurements()
     var interval = Interval()
-    let expectations: [Expectation]
     let forecast: EnforcementForecast
     /// The changes to a request that the gateway can detect.
     let tamperings: [Sending]
+    let isReplaying: Bool
+    let countLimit: UInt64
 
-    /// The expected answer.
-    struct Expectation {
-        let refusal: Refusal?
-        let reason: [UInt8]
+    var template: RequestTemplate { plan.template }
+    var pacing: Pacing { plan.options.pacing }
+    private var loopCount: Int { plan.options.loops }
 
-        static let admitted = Expectation(refusal: nil, reason: [])
-
-        var text: String {
-            refusal.map { "\(LocalOutcome.refused($0).row.status) \($0.rawValue)" } ?? "admitted"
-        }
-    }
+    /// Below this number of challenges the loop asks for more.
+    static let challengeStock = 32
 
     init(
         _ plan: LoadPlan,
@@ -84,17 +59,14 @@ final class LoadLoop {
         on loop: EventLoop,
         tell: @escaping @Sendable (LoopNews) -> Void
     ) {
-        self.plan = plan
-        self.number = number
-        self.loop = loop
-        self.tell = tell
-        scratch = ResponseScratch(method: plan.method)
-        template = plan.template
-        pacing = plan.options.pacing
-        loopCount = plan.options.loops
-        connectionCount = plan.connectionCount(loop: number)
-        countLimit = pacing.countLimit(loop: number, of: loopCount)
-        needsChallenge = plan.needsChallenges
+        (self.plan, self.number, self.tell) = (plan, number, tell)
+        clients = ConnectionPool(plan, count: plan.connectionCount(loop: number), on: loop)
+        callers = ConnectionPool(
+            callsTo: plan.server,
+            count: 1,
+            timeout: plan.options.responseTimeout,
+            on: loop
+        )
         isReplaying = plan.options.mix.share(of: .replayed) > 0
         let count = plan.deviceCount(loop: number)
         let staleCount = plan.staleDeviceCount(loop: number)
@@ -103,75 +75,72 @@ final class LoadLoop {
             firstCounter: plan.fleet.nextCounter,
             underWayMax: plan.demand.underWayMax
         )
-        signer = Signer(plan.devices, template, plan.mint)
+        signer = Signer(plan.devices, plan.mint)
         challenges = ChallengeStock(lifetime: plan.challengeLifetime)
         sessions = SessionStock(plan.template, deviceCount: count)
-        openingSigner = Signer(plan.devices, plan.openingTemplate)
-        stale = StaleSupply(usesChallenges: needsChallenge, staleCount)
+        stale = StaleSupply(usesChallenges: plan.needsChallenges, staleCount)
         forecast = EnforcementForecast(plan.rule, by: plan.options.proof)
-        tamperings = plan.demand.tamperings(hasContent: template.hasContent)
-        expectations = Sending.allCases.map { sending in
-            let refusal = sending.expected(
-                hasDeclaredDigest: plan.demand.declaresDigest,
-                by: plan.options.proof
-            )
-            return Expectation(refusal: refusal, reason: Array((refusal?.rawValue ?? "").utf8))
-        }
+        tamperings = plan.demand.tamperings(hasContent: plan.template.hasContent)
+        countLimit = plan.options.pacing.countLimit(loop: number, of: plan.options.loops)
     }
 
     /// Opens all connections, and gets a stock of challenges if requests need them.
     func open() {
         do throws(SocketError) {
-            let alarm = try Alarm(on: loop)
-            // A cycle on purpose: event loop and alarm live as long as the process.
-            alarm.rang = { [self] in wake() }
-            self.alarm = alarm
+            alarm = try Alarm(on: clients.loop)
         } catch {
             return tell(.failed("\(error)"))
         }
+        // Cycles on purpose: loop, alarm and connections live as long as the process.
+        alarm?.rang = { [self] in work() }
+        (clients.owner, callers.owner) = (self, self)
         if plan.options.mix.share(of: .unknown) > 0 {
-            let challenge = [UInt8](
-                repeating: UInt8(ascii: "A"),
-                count: !needsChallenge ? 0 : RequestTemplate.challengeCount
-            )
-            strangers = (0..<16).map { index in
-                signer.signAsStranger(index, challenge: challenge, into: &proof)
-                return proof
-            }
+            let count = plan.needsChallenges ? RequestTemplate.challengeCount : 0
+            let challenge = [UInt8](repeating: UInt8(ascii: "A"), count: count)
+            strangers = (0..<16).map { signer.signAsStranger($0, challenge, of: template) }
         }
-        if needsChallenge { challengesWanted = connectionCount + Self.challengeStock }
-        for _ in 0..<connectionCount { openConnection() }
-        checkReadiness()
+        prepare(challenges: plan.needsChallenges ? clients.count + Self.challengeStock : 0)
     }
 
-    /// Below this number of challenges the loop asks for more, while connections wait.
-    static let challengeStock = 32
+    /// Opens missing connections: the gateway does not wait long for a first request. Gets this
+    /// number of challenges, then reports `ready`.
+    func prepare(challenges: Int) {
+        challengesWanted = challenges
+        awaitsReadiness = true
+        clients.fill()
+        work()
+    }
 
     /// Begins at a moment of the monotonic clock.
-    func start(at moment: UInt64, _ preSigned: PreSigned, until: UInt64) {
+    func start(at moment: UInt64, _ preSigned: PreSigned) {
         self.preSigned = preSigned
-        preSignedUntil = until
         startAt = moment
         isIssuing = true
         alarm?.set(nanoseconds: moment)
     }
 
-    /// Called when the next request is due, or a delayed call.
-    private func wake() {
-        if !isReady || challengesWanted > 0 { callForChallenges() }
-        pump()
+    /// Goes on where it can: a request or a call is due, or a connection is free.
+    func work() {
+        let least = isIssuing && plan.needsChallenges ? Self.challengeStock : 0
+        if challenges.count < max(challengesWanted, least) { callForChallenges() }
+        guard awaitsReadiness else { return pump() }
+        guard clients.isComplete, challenges.count >= challengesWanted else { return }
+        awaitsReadiness = false
+        challengesWanted = 0
+        tell(.ready)
     }
 
     /// Sends no more requests, and waits for the answers.
     func stop() {
         isIssuing = false
+        clients.isRefilling = false
         finishIfDone()
     }
 
     /// The counts since the last call; also reopens connections.
     func takeInterval() -> Interval {
-        reopen()
-        pump()
+        if isIssuing { clients.fill() }
+        work()
         var taken = interval
         taken.backlog = backlog(at: MonotonicClock.nanoseconds)
         interval = Interval()
@@ -180,12 +149,10 @@ final class LoadLoop {
 
     func results() -> LoopResults {
         isIssuing = false
-        for connection in idle { connection.close() }
-        idle.removeAll()
-        caller?.close()
-        measurements.signedCount = signer.count + openingSigner.count + sessions.signedCount
-        measurements.signingNanoseconds =
-            signer.nanoseconds + openingSigner.nanoseconds + sessions.signingNanoseconds
+        clients.closeAll()
+        callers.closeAll()
+        measurements[.signed] = signer.count + sessions.signedCount
+        measurements[.signingNanoseconds] = signer.nanoseconds + sessions.signingNanoseconds
         return LoopResults(measurements: measurements, endCounter: devices.endCounter)
     }
 
@@ -195,11 +162,35 @@ final class LoadLoop {
         tell(.finished)
     }
 
+    /// A request's place in the run: event loops take turns.
+    func place(of request: LoadRequest) -> UInt64 {
+        request.number * UInt64(loopCount) + UInt64(number)
+    }
+
+    /// Nanoseconds from the start until the next request is due; `nil` in a closed loop.
+    var nextDue: UInt64? { pacing.due(issued, loop: number, of: loopCount) }
+
     /// Requests that are due and were not sent.
     func backlog(at now: UInt64) -> UInt64 {
         guard isIssuing, let rate = pacing.rate, now > startAt else { return 0 }
         let passed = Double(min(now - startAt, pacing.end)) / 1e9
-        let due = UInt64(passed * rate / Double(loopCount))
-        return min(due, countLimit) - min(min(due, countLimit), issued)
+        let due = min(UInt64(passed * rate / Double(loopCount)), countLimit)
+        return due - min(due, issued)
     }
+}
+
+/// The results of an event loop at the end.
+struct LoopResults: Sendable {
+    let measurements: Measurements
+    let endCounter: UInt32
+}
+
+/// The news of an event loop for the campaign.
+enum LoopNews: Sendable {
+    /// Connections and challenges are ready.
+    case ready
+    /// All requests were sent and answered.
+    case finished
+    /// It can't begin, for this reason.
+    case failed(String)
 }

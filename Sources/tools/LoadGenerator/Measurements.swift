@@ -11,37 +11,54 @@ struct Measurements: Sendable {
         /// From the moment when the request was due, and from the moment when it was sent.
         var fromDue: Latencies?
         var fromSent: Latencies?
+
+        mutating func add(_ other: Row) {
+            sent += other.sent
+            asExpected += other.asExpected
+            Self.merge(other.fromDue, into: &fromDue)
+            Self.merge(other.fromSent, into: &fromSent)
+        }
+
+        private static func merge(_ other: Latencies?, into own: inout Latencies?) {
+            guard let other else { return }
+            if own == nil { own = other } else { own?.add(other) }
+        }
+    }
+
+    /// The counts that are added up over the event loops.
+    enum Tally: Int, CaseIterable {
+        /// Replays that were admitted although the rule enforces for their keys.
+        case admittedReplays
+        /// Requests with a fault that were admitted, as expected: the rule observes, or its rollout
+        /// leaves their keys out.
+        case unenforced
+        /// Requests with a fault that may be refused or admitted: the rollout counts them by an
+        /// address that only the gateway knows.
+        case uncertain
+        /// Replays among both that were admitted.
+        case unenforcedReplays
+        /// Requests that should have been replayed or stale, but went as good ones because none was
+        /// admitted yet.
+        case replaced
+        case signed
+        case signingNanoseconds
+        /// Answers as expected after the warm-up.
+        case measured
+        case backlogMax
     }
 
     var rows = [Row](repeating: Row(), count: Sending.allCases.count)
     var failures: [ExchangeFailure: UInt64] = [:]
-    var samples: [Deviation] = []
-    /// Replays that were admitted although the rule enforces for their keys.
-    var admittedReplays: UInt64 = 0
-    /// Requests with a fault that were admitted, as expected: the rule observes, or its rollout
-    /// leaves their keys out.
-    var unenforcedCount: UInt64 = 0
-    /// Requests with a fault that may be refused or admitted: the rollout counts them by an
-    /// address that only the gateway knows.
-    var uncertainCount: UInt64 = 0
-    /// Replays among both that were admitted.
-    var unenforcedReplays: UInt64 = 0
+    private(set) var samples: [Deviation] = []
+    private var tallies = [UInt64](repeating: 0, count: Tally.allCases.count)
     /// How late a request was sent although all its parts were free: the delay of this program
     /// itself.
     var lag = Self.latencies()
-    var backlogMax: UInt64 = 0
-    /// Requests that should have been replayed or stale, but went as good ones because none was
-    /// admitted yet.
-    var replacedCount: UInt64 = 0
-    var signedCount: UInt64 = 0
-    var signingNanoseconds: UInt64 = 0
-    /// The first moment after the warm-up and the last answer.
-    var startedAt: UInt64 = .max
+    /// The last answer.
     var endedAt: UInt64 = 0
-    var measuredCount: UInt64 = 0
 
     /// The number of deviations that are kept as examples.
-    static let samplesMax = 10
+    private static let samplesMax = 10
     /// The longest latency that is distinguished from longer ones.
     private static let latencyMax: UInt64 = 3_600_000_000_000
 
@@ -51,6 +68,11 @@ struct Measurements: Sendable {
             highestTrackableValue: latencyMax,
             numberOfSignificantValueDigits: .three
         )
+    }
+
+    subscript(_ tally: Tally) -> UInt64 {
+        get { tallies[tally.rawValue] }
+        set { tallies[tally.rawValue] = newValue }
     }
 
     mutating func recordAsExpected(_ sending: Sending, fromDue: UInt64, fromSent: UInt64) {
@@ -68,41 +90,24 @@ struct Measurements: Sendable {
         if samples.count < Self.samplesMax { samples.append(deviation) }
     }
 
+    /// All rows together.
+    var total: Row { rows.reduce(into: Row()) { $0.add($1) } }
     var sent: UInt64 { rows.reduce(0) { $0 + $1.sent } }
     var asExpected: UInt64 { rows.reduce(0) { $0 + $1.asExpected } }
     var failureCount: UInt64 { failures.values.reduce(0, +) }
 
     mutating func add(_ other: Measurements) {
-        for index in rows.indices {
-            rows[index].sent += other.rows[index].sent
-            rows[index].asExpected += other.rows[index].asExpected
-            Self.merge(other.rows[index].fromDue, into: &rows[index].fromDue)
-            Self.merge(other.rows[index].fromSent, into: &rows[index].fromSent)
-        }
+        for index in rows.indices { rows[index].add(other.rows[index]) }
         failures.merge(other.failures, uniquingKeysWith: +)
         samples = Array((samples + other.samples).prefix(Self.samplesMax))
-        admittedReplays += other.admittedReplays
-        unenforcedCount += other.unenforcedCount
-        uncertainCount += other.uncertainCount
-        unenforcedReplays += other.unenforcedReplays
+        tallies = zip(tallies, other.tallies).map(+)
         lag.add(other.lag)
-        backlogMax += other.backlogMax
-        replacedCount += other.replacedCount
-        signedCount += other.signedCount
-        signingNanoseconds += other.signingNanoseconds
-        startedAt = min(startedAt, other.startedAt)
         endedAt = max(endedAt, other.endedAt)
-        measuredCount += other.measuredCount
-    }
-
-    private static func merge(_ other: Latencies?, into own: inout Latencies?) {
-        guard let other else { return }
-        if own == nil { own = other } else { own?.add(other) }
     }
 }
 
 /// Why a request got no answer that could be judged. The raw value is for people and JSON.
-package enum ExchangeFailure: String, CaseIterable, Sendable {
+enum ExchangeFailure: String, CaseIterable, Sendable {
     case connectFailed = "connect-failed"
     case connectTimeout = "connect-timeout"
     case responseTimeout = "response-timeout"
@@ -110,11 +115,9 @@ package enum ExchangeFailure: String, CaseIterable, Sendable {
     case connectionBroken = "connection-broken"
     /// The response is no valid HTTP.
     case responseMalformed = "response-malformed"
-}
 
-extension ExchangeFailure: Comparable {
-    /// In the order of their names.
-    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    /// No request was sent.
+    var isOfConnect: Bool { self == .connectFailed || self == .connectTimeout }
 }
 
 /// An answer that is not the expected one.

@@ -1,4 +1,3 @@
-import ConfigurationReading
 import Cryptography
 import Encodings
 import HTTPWire
@@ -19,6 +18,8 @@ struct RequestTemplate: Sendable {
         var challengePlace: Range<Int>?
         /// The fields about the content, and the blank line.
         var fields: [UInt8] = []
+        /// The value of Content-Digest; `nil` where the head declares none.
+        var digest: String?
         /// The signed lines, up to and including the digest.
         var linesBefore: [UInt8] = []
         /// SHA-256 of the client data, if they hold no challenge.
@@ -26,97 +27,82 @@ struct RequestTemplate: Sendable {
     }
 
     let demand: RequestDemand
+    private(set) var contents: [Content] = []
     /// Request line, host and the user's fields.
-    let start: [UInt8]
+    private let start: [UInt8]
     /// The start with another target.
-    let otherStart: [UInt8]
-    private(set) var contents: [Content]
+    private let otherStart: [UInt8]
     /// The fields that the rule wants signed, in its order.
     private let signedFields: [(name: [UInt8], values: [[UInt8]])]
 
     /// Characters of a challenge.
     static let challengeCount = 56
 
-    init(
-        _ demand: RequestDemand,
-        method: String,
-        target: String,
-        host: String,
-        fields: [(name: String, value: String)],
-        content: ContentPlan
-    ) {
+    init(_ demand: RequestDemand, of request: LoadPlan.Request) {
         self.demand = demand
-        func head(_ target: String) -> [UInt8] {
-            let rest = [("Host", host)] + fields.filter { $0.name.lowercased() != "host" }
-            let lines = rest.map { "\($0.0): \($0.1)\r\n" }.joined()
-            return Array("\(method) \(target) HTTP/1.1\r\n\(lines)".utf8)
-        }
-        start = head(target)
+        let target = request.url.target
+        let fields =
+            [("Host", request.host)] + request.fields.filter { $0.name.lowercased() != "host" }
+        let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
+        start = Array("\(request.method) \(target) HTTP/1.1\r\n\(lines)".utf8)
         // Matching ignores the query, so the rule also judges this target.
-        otherStart = head(target + (target.contains("?") ? "&" : "?") + "changed=1")
-        if case .lines(_, let names) = demand.signing {
-            signedFields = names.map { name in
-                let given = fields.filter { $0.name.lowercased() == name }.map(\.value)
-                let values = name == "host" ? [host] : given
-                return (Array(name.utf8), values.map { Array($0.utf8) })
-            }
-        } else {
-            signedFields = []
+        let other = target + (target.contains("?") ? "&" : "?") + "changed=1"
+        otherStart = Array("\(request.method) \(other) HTTP/1.1\r\n\(lines)".utf8)
+        var names: [String] = []
+        if case .lines(_, let signed) = demand.signing { names = signed }
+        signedFields = names.map { name in
+            let values = fields.filter { $0.0.lowercased() == name }.map { Array($0.1.utf8) }
+            return (Array(name.utf8), values)
         }
-        contents = content.sizes.map { size in
-            var made = Self.content(size, demand, isChunked: content.isChunked)
-            Self.describe(
-                &made,
-                demand: demand,
-                method: method,
-                target: target,
-                isChunked: content.isChunked
-            )
+        contents = request.content.sizes.map { size in
+            var made = Self.content(of: size, demand, request.content)
+            Self.describe(&made, demand, of: request)
             return made
         }
-        var signer = ContentHasher()
         for index in contents.indices where demand.challenge == nil {
-            contents[index].fixedHash = signer.hash(self, contents[index], challenge: nil)
+            contents[index].fixedHash = hash(index, challenge: [])
         }
     }
 
     var hasContent: Bool { contents.contains { !$0.plain.isEmpty } }
 
-    /// Letters in a row, or a JSON text with a place for a challenge.
-    private static func content(_ size: Int, _ demand: RequestDemand, isChunked: Bool) -> Content {
+    /// What is given, letters in a row, or a JSON text with a place for a challenge.
+    private static func content(
+        of size: Int,
+        _ demand: RequestDemand,
+        _ plan: ContentPlan
+    ) -> Content {
         var made = Content()
-        var plain: [UInt8]
+        var plain: [UInt8] = []
         var changedAt = 0
         var challengeAt: Int?
-        if case .jsonPointer(let pointer) = demand.challenge {
+        if let given = plan.given {
+            plain = given
+        } else if case .jsonPointer(let pointer) = demand.challenge {
             let filler = pointer.tokens.first == "filling" ? "filler" : "filling"
             let names = pointer.tokens.map { "{\(JSONValue.string($0).line):" }.joined()
             plain = Array((names + "\"").utf8)
             challengeAt = plain.count
             plain += [UInt8](repeating: UInt8(ascii: "A"), count: challengeCount)
-            plain += Array("\"".utf8)
-            plain += [UInt8](repeating: UInt8(ascii: "}"), count: pointer.tokens.count - 1)
-            plain += Array(",\"\(filler)\":\"".utf8)
+            let ends = String(repeating: "}", count: pointer.tokens.count - 1)
+            plain += "\"\(ends),\"\(filler)\":\"".utf8
             changedAt = plain.count
             plain += letters(max(size - plain.count - 2, 1)) + Array("\"}".utf8)
         } else {
             plain = letters(size)
         }
         guard !plain.isEmpty else { return made }
-        var framed: [UInt8] = []
-        if isChunked { ChunkWriter.beginChunk(plain.count, into: &framed) }
-        made.plain = framed.count..<framed.count + plain.count
-        made.challengePlace = challengeAt.map {
-            $0 + framed.count..<$0 + framed.count + challengeCount
+        if plan.isChunked { ChunkWriter.beginChunk(plain.count, into: &made.bytes) }
+        let first = made.bytes.count
+        made.plain = first..<first + plain.count
+        made.challengePlace = challengeAt.map { first + $0..<first + $0 + challengeCount }
+        made.bytes += plain
+        if plan.isChunked {
+            ChunkWriter.endChunk(into: &made.bytes)
+            ChunkWriter.end(into: &made.bytes)
         }
-        framed += plain
-        if isChunked {
-            ChunkWriter.endChunk(into: &framed)
-            ChunkWriter.end(into: &framed)
-        }
-        made.bytes = framed
-        made.changed = framed
-        made.changed[made.plain.lowerBound + changedAt] ^= 1
+        made.changed = made.bytes
+        made.changed[first + changedAt] ^= 1
         return made
     }
 
@@ -127,130 +113,79 @@ struct RequestTemplate: Sendable {
     /// The fields about the content, and the lines that all requests share.
     private static func describe(
         _ made: inout Content,
-        demand: RequestDemand,
-        method: String,
-        target: String,
-        isChunked: Bool
+        _ demand: RequestDemand,
+        of request: LoadPlan.Request
     ) {
         let digest = SHA256.digest(of: Array(made.bytes[made.plain])).array
         var fields = ""
         if !made.plain.isEmpty {
-            fields =
-                isChunked
-                ? "Transfer-Encoding: chunked\r\n" : "Content-Length: \(made.plain.count)\r\n"
-            if demand.declaresDigest {
-                fields += "Content-Digest: sha-256=:\(Base64.text(digest)):\r\n"
-            }
-        } else if ["POST", "PUT", "PATCH"].contains(method) {
+            let isChunked = request.content.isChunked
+            let length = "Content-Length: \(made.plain.count)\r\n"
+            fields = isChunked ? "Transfer-Encoding: chunked\r\n" : length
+            if demand.declaresDigest { made.digest = "sha-256=:\(Base64.text(digest)):" }
+            if let digest = made.digest { fields += "Content-Digest: \(digest)\r\n" }
+        } else if ["POST", "PUT", "PATCH"].contains(request.method) {
             // RFC 9110 §8.6: requests with these methods announce that they have no content.
             fields = "Content-Length: 0\r\n"
         }
         made.fields = Array((fields + "\r\n").utf8)
         guard case .lines(let parts, _) = demand.signing else { return }
         var lines = RequestLines()
-        let (method, target) = (Array(method.utf8), Array(target.utf8))
-        lines.begin(parts, method: method.span)
-        lines.target(target.span)
+        lines.begin(parts, method: Array(request.method.utf8).span)
+        lines.target(Array(request.url.target.utf8).span)
         lines.digest(digest.span)
         made.linesBefore = lines.bytes
     }
+}
 
-    /// Writes the lines after the digest.
-    func finish(_ lines: inout RequestLines, challenge: Span<UInt8>?) {
-        lines.challenge(challenge)
+// What a device signs of a request.
+extension RequestTemplate {
+    /// SHA-256 of the client data of a request with one of the contents.
+    ///
+    /// - challenge: the text; empty where none is sent.
+    func hash(_ content: Int, challenge: [UInt8]) -> [UInt8] {
+        let made = contents[content]
+        if let fixed = made.fixedHash { return fixed }
+        switch demand.signing {
+        case .lines(let parts, _):
+            return SHA256.digest(of: lines(content, parts, last: challenge)).array
+        case .content:
+            let bytes = Self.insert(challenge, into: made.bytes, at: made.challengePlace)
+            return SHA256.digest(bytes.span.extracting(made.plain)).array
+        case .challenge: return SHA256.digest(of: challenge).array
+        }
+    }
+
+    /// The signed lines.
+    ///
+    /// - last: the challenge, or the sequence number in a session; empty for none.
+    func lines(_ content: Int, _ parts: SignedParts, last: [UInt8]) -> [UInt8] {
+        var lines = RequestLines()
+        lines.resume(behind: contents[content].linesBefore, parts, hasDigest: true)
+        if last.isEmpty { lines.challenge(nil) } else { lines.challenge(last.span) }
         for field in signedFields {
             lines.header(field.name.span)
             for value in field.values { lines.value(value.span) }
             lines.endHeader()
         }
+        return lines.bytes
+    }
+
+    /// Content with a challenge in its place, where it has one.
+    private static func insert(
+        _ challenge: [UInt8],
+        into bytes: [UInt8],
+        at place: Range<Int>?
+    ) -> [UInt8] {
+        guard let place, challenge.count == place.count else { return bytes }
+        return bytes[..<place.lowerBound] + challenge + bytes[place.upperBound...]
     }
 }
 
-extension RequestTemplate {
-    /// Writes a request, into memory that was used for another.
-    ///
-    /// - `proof`: `nil` for a request without.
-    func write(_ proof: ProofTexts?, _ sending: Sending, content: Int, into message: inout Message)
-    {
-        let made = contents[content]
-        begin(sending, into: &message)
-        if let proof {
-            field(demand.fields.keyID, proof.keyID, into: &message.head)
-            field(demand.fields.assertion, proof.assertion, into: &message.head)
-            if sending == .tamperedSignature {
-                Self.changeSignature(proof.assertion, in: &message.head)
-            }
-            if demand.sendsChallengeField {
-                field(demand.fields.challenge, proof.challenge, into: &message.head)
-            }
-            if !proof.token.isEmpty { field(demand.tokenField, proof.token, into: &message.head) }
-        }
-        end(made, content, sending, into: &message)
-        guard let place = made.challengePlace, let proof else { return }
-        let end = message.head.count
-        message.head += message.isContentChanged ? made.changed : made.bytes
-        if proof.challenge.count == place.count {
-            message.head.replaceSubrange(
-                end + place.lowerBound..<end + place.upperBound,
-                with: proof.challenge
-            )
-        }
-        message.content = nil
-    }
-
-    /// Writes the request line, the host and the user's fields.
-    func begin(_ sending: Sending, into message: inout Message) {
-        message.head.removeAll(keepingCapacity: true)
-        message.head += sending == .tamperedTarget ? otherStart : start
-    }
-
-    /// Ends the head, and records the content that follows it.
-    func end(_ made: Content, _ content: Int, _ sending: Sending, into message: inout Message) {
-        message.head += made.fields
-        message.isContentChanged = sending == .tamperedContent
-        message.content = made.bytes.isEmpty ? nil : content
-    }
-
-    /// The bytes after the head.
-    func body(of message: Message) -> [UInt8] {
-        guard let content = message.content else { return [] }
-        return message.isContentChanged ? contents[content].changed : contents[content].bytes
-    }
-
-    func field(_ name: [UInt8], _ value: [UInt8], into head: inout [UInt8]) {
-        head += name
-        head.append(UInt8(ascii: ":"))
-        head.append(UInt8(ascii: " "))
-        head += value
-        head.append(0x0D)
-        head.append(0x0A)
-    }
-
-    /// An assertion ends in 37 bytes of authenticator data and the name of the member, 19 bytes
-    /// with its head. Before them is the signature, whose last 32 bytes are `s`. So the byte 80
-    /// before the end is inside `s`, and a change of a whole character changes it.
-    private static let charactersBehindChange = 80 * 4 / 3
-    /// The text of an Android key ends in the signature, and so in `s`.
-    private static let phoneCharactersBehindChange = 16
-
-    private static func changeSignature(_ assertion: [UInt8], in head: inout [UInt8]) {
-        let isPhone = assertion.starts(with: "v1.".utf8)
-        // CR and LF follow the value.
-        let place =
-            head.count - 2 - (isPhone ? phoneCharactersBehindChange : charactersBehindChange)
-        guard place > 0 else { return }
-        head[place] = head[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
-    }
-}
-
-/// The bytes of one request: its head, and the choice of its content.
+/// The bytes of one request.
 struct Message: Sendable {
-    /// The head; with content in it when that differs from request to request.
     var head: [UInt8] = []
-    /// The template's content that follows; `nil` without content.
-    var content: Int?
-    /// The content is the changed copy.
-    var isContentChanged = false
+    var body: [UInt8] = []
 }
 
 extension Message {
@@ -264,9 +199,86 @@ extension Message {
             Content-Type: application/json\r
             Content-Length: \(document.utf8.count)\r
             \(field)\r
-            \(document)
+
             """
-        self.init(head: Array(head.utf8))
+        self.init(head: Array(head.utf8), body: Array(document.utf8))
+    }
+}
+
+extension RequestTemplate {
+    private static let sessionName = Array("App-Attest-Session".utf8)
+    private static let sequenceName = Array("App-Attest-Sequence".utf8)
+    private static let signatureName = Array("App-Attest-Signature".utf8)
+    /// Bytes for the fields of a proof and those about the content.
+    private static let proofBytes = 640
+
+    /// Writes a request.
+    ///
+    /// - `proof`: `nil` for a request without.
+    func message(_ proof: ProofTexts?, _ sending: Sending, content: Int = 0) -> Message {
+        let made = contents[content]
+        var message = Message(body: sending == .tamperedContent ? made.changed : made.bytes)
+        message.head.reserveCapacity(otherStart.count + Self.proofBytes)
+        message.head += sending == .tamperedTarget ? otherStart : start
+        if let proof {
+            for (name, value) in fields(of: proof, isTampered: sending == .tamperedSignature) {
+                message.head += name
+                message.head += [UInt8(ascii: ":"), UInt8(ascii: " ")]
+                message.head += value
+                message.head += [0x0D, 0x0A]
+            }
+            let place = made.challengePlace
+            message.body = Self.insert(proof.challenge, into: message.body, at: place)
+        }
+        message.head += made.fields
+        return message
+    }
+
+    /// The fields of a proof, by the names that the rule gives them.
+    func fields(
+        of proof: ProofTexts,
+        isTampered: Bool = false
+    ) -> [(name: [UInt8], value: [UInt8])] {
+        let signature = isTampered ? proof.changedSignature : proof.assertion
+        let keyID = (name: demand.fields.keyID, value: proof.keyID)
+        if let session = proof.session {
+            // A rule with other field names takes no key id besides a session. Load balancers use
+            // it.
+            return (keyID.name == FieldNames.standard.keyID ? [keyID] : []) + [
+                (Self.sessionName, session.id), (Self.sequenceName, session.sequence),
+                (Self.signatureName, signature),
+            ]
+        }
+        var fields = [keyID, (demand.fields.assertion, signature)]
+        if demand.challenge == .field { fields.append((demand.fields.challenge, proof.challenge)) }
+        if !proof.token.isEmpty { fields.append((demand.tokenField, proof.token)) }
+        return fields
+    }
+}
+
+/// The proof of a request, as texts.
+struct ProofTexts: Sendable {
+    var keyID: [UInt8] = []
+    /// In a session, its signature.
+    var assertion: [UInt8] = []
+    var challenge: [UInt8] = []
+    /// Of Play Integrity; empty for none.
+    var token: [UInt8] = []
+    var session: (id: [UInt8], sequence: [UInt8])?
+
+    /// The assertion with a changed character inside its signature.
+    var changedSignature: [UInt8] {
+        // An assertion ends in 37 bytes of authenticator data and the name of the member, 19 bytes
+        // with its head. Before them is the signature, whose last 32 bytes are `s`. So the byte 80
+        // before the end is inside `s`, and a change of a whole character changes it. The text of
+        // an Android key ends in the signature. Of a session's, any character but the last two
+        // changes it, which hold bits that must be zero.
+        let isApple = session == nil && !assertion.starts(with: "v1.".utf8)
+        let place = assertion.count - (isApple ? 80 * 4 / 3 : 8)
+        guard place > 0 else { return assertion }
+        var changed = assertion
+        changed[place] = changed[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
+        return changed
     }
 }
 
@@ -274,30 +286,37 @@ extension Message {
 package struct ContentPlan: Equatable, Sendable {
     /// Bytes; 0 for no content.
     package let sizes: [Int]
-    package let isChunked: Bool
+    package var isChunked = false
+    /// Content that is sent as it is; otherwise it is made.
+    private(set) var given: [UInt8]?
 
     /// The most bytes of content: memory holds each size twice, original and changed.
     package static let sizeMax = 64 << 20
     /// A range is sent as this number of sizes, evenly spread; the bytes of each are made once.
     private static let stepsMax = 16
 
-    package static let none = ContentPlan(0...0, isChunked: false)
+    package static let none = ContentPlan(0...0)
 
-    package init(_ range: ClosedRange<Int>, isChunked: Bool) {
+    package init(_ range: ClosedRange<Int>, isChunked: Bool = false) {
         let span = range.upperBound - range.lowerBound
         let steps = min(span, Self.stepsMax - 1)
         sizes = (0...steps).map { range.lowerBound + (steps == 0 ? 0 : span / steps * $0) }
         self.isChunked = isChunked
     }
 
+    init(_ content: [UInt8]) {
+        self.init(content.count...content.count)
+        given = content
+    }
+
     /// Reads `200` or `100..2000`.
-    package init?(_ text: String, isChunked: Bool) {
+    package init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let ends = [parts.first, parts.last].compactMap { $0.flatMap { Int($0) } }
         guard parts.count == 1 || (parts.count == 3 && parts[1].isEmpty), ends.count == 2,
             ends[0] >= 0, ends[0] <= ends[1], ends[1] <= Self.sizeMax
         else { return nil }
-        self.init(ends[0]...ends[1], isChunked: isChunked)
+        self.init(ends[0]...ends[1])
     }
 }
 
@@ -326,8 +345,6 @@ struct RequestDemand: Sendable {
         case .window(let width): self.underWayMax = min(underWayMax ?? 1, width)
         }
     }
-
-    var sendsChallengeField: Bool { challenge == .field }
 
     /// The changes that the gateway can detect.
     func tamperings(hasContent: Bool) -> [Sending] {

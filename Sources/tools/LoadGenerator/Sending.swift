@@ -22,31 +22,48 @@ package enum Sending: Int, CaseIterable, Sendable {
     /// Opens a session, in the place of a request.
     case opening
 
-    package var kind: RequestKind {
-        switch self {
-        case .good, .opening: .good
-        case .missing: .missing
-        case .replayed: .replayed
-        case .tamperedSignature, .tamperedTarget, .tamperedContent: .tampered
-        case .staleCounter, .staleEpoch, .staleExpired: .stale
-        case .unknown: .unknown
+    /// One row of the table of outcomes.
+    private struct Row {
+        let kind: RequestKind
+        /// For people and JSON.
+        let title: String
+        /// The refusal by a rule for assertions; `nil` for admission.
+        let refusal: Refusal?
+        /// The gateway finds the fault after it has verified who signed, so a rollout counts the
+        /// request by its key.
+        var isCountedByKey = false
+
+        init(_ kind: RequestKind, _ title: String, refused: Refusal?, byKey: Bool = false) {
+            (self.kind, self.title, refusal, isCountedByKey) = (kind, title, refused, byKey)
         }
     }
 
-    /// For people and JSON.
-    package var title: String {
+    private var row: Row {
         switch self {
-        case .good, .missing, .replayed: kind.rawValue
-        case .tamperedSignature: "tampered signature"
-        case .tamperedTarget: "tampered target"
-        case .tamperedContent: "tampered content"
-        case .staleCounter: "stale counter"
-        case .staleEpoch: "stale challenge"
-        case .staleExpired: "expired challenge"
-        case .unknown: "unknown key"
-        case .opening: "session opening"
+        case .good: Row(.good, "good", refused: nil)
+        case .missing: Row(.missing, "missing", refused: .assertionMissing)
+        // The counter is judged before the challenge, so a replay is never `challenge-spent`.
+        case .replayed: Row(.replayed, "replayed", refused: .counterReplayed, byKey: true)
+        case .tamperedSignature: Row(.tampered, "tampered signature", refused: .signatureMismatch)
+        case .tamperedTarget: Row(.tampered, "tampered target", refused: .signatureMismatch)
+        // Whether the digest or the signature is judged first depends on when the content comes.
+        case .tamperedContent: Row(.tampered, "tampered content", refused: .signatureMismatch)
+        case .staleCounter: Row(.stale, "stale counter", refused: .counterReplayed, byKey: true)
+        case .staleEpoch: Row(.stale, "stale challenge", refused: .challengeUnknown, byKey: true)
+        case .staleExpired:
+            Row(.stale, "expired challenge", refused: .challengeExpired, byKey: true)
+        case .unknown: Row(.unknown, "unknown key", refused: .keyUnknown)
+        case .opening: Row(.good, "session opening", refused: nil)
         }
     }
+
+    package var kind: RequestKind { row.kind }
+    /// For people and JSON.
+    package var title: String { row.title }
+
+    /// Whether a rollout counts the request by the key that has signed it. A session that has ended
+    /// meanwhile is no proof of its key.
+    func isCountedByKey(by proof: ProofKind) -> Bool { row.isCountedByKey && proof == .assertion }
 
     /// The reason of the refusal that is expected where the rule enforces; `nil` for admission.
     ///
@@ -54,19 +71,10 @@ package enum Sending: Int, CaseIterable, Sendable {
     ///   Otherwise changed content shows in the signature.
     /// - proof: by what good requests prove themselves.
     func expected(hasDeclaredDigest: Bool, by proof: ProofKind = .assertion) -> Refusal? {
-        let mismatch: Refusal = proof == .session ? .sessionMismatch : .signatureMismatch
-        return switch self {
-        case .good, .opening: nil
-        case .missing: .assertionMissing
-        // The counter is judged before the challenge, so a replay is never `challenge-spent`.
-        case .replayed: proof == .session ? .sessionReplayed : .counterReplayed
-        case .staleCounter: .counterReplayed
-        case .tamperedSignature, .tamperedTarget: mismatch
-        case .tamperedContent: hasDeclaredDigest ? .digestMismatch : mismatch
-        case .staleEpoch: .challengeUnknown
-        case .staleExpired: .challengeExpired
-        case .unknown: .keyUnknown
-        }
+        if self == .tamperedContent, hasDeclaredDigest { return .digestMismatch }
+        guard proof == .session else { return row.refusal }
+        if self == .replayed { return .sessionReplayed }
+        return row.refusal == .signatureMismatch ? .sessionMismatch : row.refusal
     }
 
     /// Whether admitting it would admit an assertion twice, or an overtaken one.
@@ -77,8 +85,6 @@ package enum Sending: Int, CaseIterable, Sendable {
 package struct Mix: Equatable, Sendable {
     /// Millionths by kind, in the order of `RequestKind.allCases`; they add up to a million.
     package let millionths: [Int]
-    private let bounds: [Int]
-    private static let kinds = RequestKind.allCases
 
     /// Nothing but good requests.
     package static let allGood = Mix(others: [:])
@@ -87,11 +93,6 @@ package struct Mix: Equatable, Sendable {
     private init(others: [RequestKind: Int]) {
         let good = 1_000_000 - others.values.reduce(0, +)
         millionths = RequestKind.allCases.map { $0 == .good ? good : others[$0] ?? 0 }
-        var end = 0
-        bounds = millionths.map { share in
-            end += share
-            return end
-        }
     }
 
     /// Reads `replayed=3%,tampered=2%,missing=1%`; the rest is good.
@@ -111,20 +112,23 @@ package struct Mix: Equatable, Sendable {
         self.init(others: others)
     }
 
-    package func share(of kind: RequestKind) -> Int {
-        RequestKind.allCases.firstIndex(of: kind).map { millionths[$0] } ?? 0
-    }
+    private var shares: Zip2Sequence<[RequestKind], [Int]> { zip(RequestKind.allCases, millionths) }
+
+    package func share(of kind: RequestKind) -> Int { shares.first { $0.0 == kind }?.1 ?? 0 }
 
     /// The kind of the n-th request. It is equal in every run, and the kinds form no pattern.
     package func kind(at number: UInt64) -> RequestKind {
-        let point = Int(Scatter.word(number) % 1_000_000)
-        for place in bounds.indices where point < bounds[place] { return Self.kinds[place] }
+        var point = Int(Scatter.word(number) % 1_000_000)
+        for (kind, share) in shares {
+            point -= share
+            if point < 0 { return kind }
+        }
         return .good
     }
 
     /// `good 90%, replayed 10%`.
     package var text: String {
-        zip(RequestKind.allCases, millionths).filter { $0.1 > 0 }
+        shares.filter { $0.1 > 0 }
             .map { "\($0.0.rawValue) \(Share(millionths: $0.1)?.text ?? "")" }
             .joined(separator: ", ")
     }

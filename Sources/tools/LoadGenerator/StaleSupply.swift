@@ -65,57 +65,23 @@ struct StaleSupply {
 /// Requests that were admitted, to be sent again.
 struct ReplayMemory {
     /// A request, and its key's place in the rollout.
-    typealias Admitted = (message: Message, bucket: Bucket?)
-
-    private var requests: [Admitted] = []
+    private var requests: [(message: Message, bucket: Bucket?)] = []
     private var place = 0
     private var turn: UInt64 = 0
 
     /// The most that are kept; the oldest is dropped first.
     private static let countMax = 4096
 
-    /// Takes the memory of an admitted request, and gives other memory back for it.
-    mutating func keep(_ message: inout Message, _ bucket: Bucket?) {
-        guard requests.count == Self.countMax else {
-            requests.append((message, bucket))
-            message = Message()
-            return
-        }
-        swap(&requests[place].message, &message)
-        requests[place].bucket = bucket
+    mutating func keep(_ message: Message, _ bucket: Bucket?) {
+        guard requests.count == Self.countMax else { return requests.append((message, bucket)) }
+        requests[place] = (message, bucket)
         place = (place + 1) % Self.countMax
     }
 
     /// One of the requests, older and newer ones in turn; `nil` without one.
-    mutating func any() -> Admitted? {
+    mutating func any() -> (message: Message, bucket: Bucket?)? {
         guard !requests.isEmpty else { return nil }
         turn += 1
         return requests[Int(Scatter.word(turn) % UInt64(requests.count))]
-    }
-}
-
-/// Devices that try again later, sorted by time; the next one is the last element.
-struct WaitingDevices {
-    private var waiting: [(at: UInt64, device: Int)] = []
-
-    var isEmpty: Bool { waiting.isEmpty }
-
-    /// When the first of them is due, in monotonic nanoseconds; `nil` without any.
-    var nextAt: UInt64? { waiting.last?.at }
-
-    mutating func add(_ device: Int, at time: UInt64) {
-        var (low, high) = (0, waiting.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if waiting[middle].at > time { low = middle + 1 } else { high = middle }
-        }
-        waiting.insert((time, device), at: low)
-    }
-
-    /// Takes the first whose time has come.
-    mutating func take(now: UInt64) -> Int? {
-        guard let first = waiting.last, first.at <= now else { return nil }
-        waiting.removeLast()
-        return first.device
     }
 }

@@ -21,19 +21,16 @@ struct TokenMint: Sendable {
 
     /// `nil` where phones are to show no tokens.
     ///
-    /// - showsTokens: whether they are to show some.
     /// - rule: what asks for the tokens; `nil` for nothing.
     /// - asker: its name, for people.
     /// - Throws: when no tokens are asked for, and when the gateway can't read those of the fleet.
     init?(
-        _ fleet: DeviceFleet,
-        if showsTokens: Bool,
+        _ pairing: FleetPairing,
         for rule: IntegrityRule?,
-        of asker: String,
-        _ configuration: GatewayConfiguration,
-        now: UnixTime
+        of asker: String
     ) throws(LoadError) {
-        guard showsTokens else { return nil }
+        guard pairing.showsTokens else { return nil }
+        let fleet = pairing.fleet
         guard fleet.platforms.android > 0 else {
             throw LoadError("--tokens: the fleet has no Android phones")
         }
@@ -46,8 +43,8 @@ struct TokenMint: Sendable {
         self.field = field
         console = fleet.playConsole
         package = fleet.package ?? fleet.appID
-        offset = now.seconds * 1_000 - Self.milliseconds
-        guard let keys = configuration.classicKeys(of: proof) else {
+        offset = pairing.now.seconds * 1_000 - Self.milliseconds
+        guard let keys = pairing.configuration.classicKeys(of: proof) else {
             throw LoadError(
                 "--tokens: proof \(proof.name) asks Google's service, which reads no tokens of "
                     + "this fleet; give it decryption_key and verification_key"

@@ -1,5 +1,4 @@
-// HTTP/1.1 over blocking sockets, for tools on one machine: the demonstration, and the proving
-// ground of clients.
+// HTTP/1.1 over blocking sockets, for the proving ground of clients.
 //
 //   Socket          a TCP socket whose waits have a limit
 //   MessageReader   heads and contents off a socket, read as the gateway reads them

@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// A blocking TCP socket. A wait that is longer than its patience is a failure.
 package final class Socket: Sendable {
@@ -8,10 +7,6 @@ package final class Socket: Sendable {
 
     private let descriptor: Int32
     private let patience: Int
-    private let resetSeen = Atomic<Bool>(false)
-
-    /// Whether the peer has reset the connection.
-    package var wasReset: Bool { resetSeen.load(ordering: .relaxed) }
 
     private init(_ descriptor: Int32, patience: Int = Socket.patience) {
         self.descriptor = descriptor
@@ -110,8 +105,6 @@ package final class Socket: Sendable {
         }
     }
 
-    package func endOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
-
     /// Ends both directions: what waits for this socket goes on at once.
     package func cut() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
@@ -125,7 +118,6 @@ package final class Socket: Sendable {
             count = max(received, 0)
         }
         guard failure != EAGAIN else { throw ToolError("nothing came for \(patience) s") }
-        if failure == ECONNRESET { resetSeen.store(true, ordering: .relaxed) }
         return bytes
     }
 

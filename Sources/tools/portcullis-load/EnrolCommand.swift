@@ -1,5 +1,4 @@
 import ArgumentParser
-import Cryptography
 import LoadGenerator
 
 struct EnrolCommand: AsyncParsableCommand {
@@ -14,35 +13,22 @@ struct EnrolCommand: AsyncParsableCommand {
             """
     )
 
-    @OptionGroup var target: TargetOptions
+    @OptionGroup var gateway: GatewayOptions
+    @OptionGroup var way: ConnectOptions
 
-    @Option(help: "Connections that enrol at once.")
+    @Option(help: "Connections that enrol at once.", transform: LoadOptionText.number(1...1_000))
     var connections = 4
 
-    @Flag(help: "Phones show a token of Play Integrity, which the app's `integrity` asks for.")
-    var tokens = false
-
-    @Argument(help: "The fleet's file.")
-    var fleet: String
-
-    @Argument(help: "The gateway: http://HOST:PORT or https://…")
-    var url: String
-
     func run() async throws {
-        guard (1...1_000).contains(connections) else { throw LoadError("--connections: 1…1000") }
-        let url = try TargetOptions.url(url)
-        let server = try target.server(url)
-        let run = try FleetEnrolment(
-            try FleetFile.read(fleet),
-            try target.configuration(),
-            url: url,
-            server: server,
-            connections: connections,
-            showsTokens: tokens,
-            now: .current
+        let server = try way.server(gateway.url)
+        let enrolment = try FleetEnrolment(
+            try gateway.pairing(),
+            to: server,
+            url: gateway.url,
+            connections: connections
         )
-        try target.awaitGateway(server)
-        let counts = try await run.run { counts in
+        way.awaitGateway(server)
+        let counts = try await enrolment.run { counts in
             DiagnosticOutput.write(
                 "enrolled \(counts.enrolled), told to wait \(counts.throttled), "
                     + "attested \(counts.attested)\n"

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Cryptography
 import Foundation
 import LoadGenerator
 import SoftwareAuthenticator
@@ -25,13 +24,16 @@ struct PrepareCommand: AsyncParsableCommand {
     )
     var appID: String
 
-    @Option(help: "The devices: apple, android, or shares such as apple:3,android:1.")
-    var platform = PlatformMix.apple.text
+    @Option(
+        help: "The devices: apple, android, or shares such as apple:3,android:1.",
+        transform: LoadOptionText.platforms
+    )
+    var platform: PlatformMix?
 
     @Option(help: "Among other devices: the package name of the phones.")
     var package: String?
 
-    @Option(help: "How many devices.")
+    @Option(help: "How many devices.", transform: LoadOptionText.number(1...DeviceFleet.countMax))
     var devices = 1_000
 
     @Option(help: "What all keys are made from, random by default. Counters begin at 1.")
@@ -53,20 +55,15 @@ struct PrepareCommand: AsyncParsableCommand {
     private static let batch = 1_000
 
     func run() async throws {
-        guard (1...DeviceFleet.countMax).contains(devices) else {
-            throw LoadError("--devices: 1…\(DeviceFleet.countMax)")
-        }
-        guard let platforms = PlatformMix(platform) else {
-            throw LoadError("--platform \(platform): use apple, android or apple:3,android:1")
-        }
-        guard (package != nil) == (platforms.apple > 0 && platforms.android > 0) else {
+        let platform = platform ?? .apple
+        guard (package != nil) == (platform.apple > 0 && platform.android > 0) else {
             throw LoadError("--package NAME is for phones among other devices, which need it")
         }
         let made = DeviceFleet(
             seed: seed ?? DeviceFleet.randomSeed(),
             appID: appID,
             package: package,
-            platforms: platforms,
+            platforms: platform,
             count: devices
         )
         guard [made.seed, appID, package ?? appID].allSatisfy(DeviceFleet.isPlain) else {
@@ -82,36 +79,43 @@ struct PrepareCommand: AsyncParsableCommand {
             print("root: \(root)")
         }
         if let decryptionKey {
-            try SecretFile.write(decryptionKey, made.tokenKeys.decryption + "\n")
+            try makeSecret(decryptionKey, made.tokenKeys.decryption)
             print("decryption key: \(decryptionKey)")
         }
         if let verificationKey {
-            try SecretFile.write(verificationKey, made.tokenKeys.verification + "\n")
+            try makeSecret(verificationKey, made.tokenKeys.verification)
             print("verification key: \(verificationKey)")
         }
         if let keys {
-            try await writeKeys(made, to: keys)
+            try await writeKeys(made.devices(at: .current), to: keys)
             print("keys: \(keys), for portcullis keys import")
         }
-        try FleetFile.write(fleet, made)
+        try TextFile.write(fleet, made.text)
         print("fleet: \(fleet), \(devices) devices")
     }
 
+    /// Writes a file that others may not read.
+    private func makeSecret(_ path: String, _ text: String) throws(LoadError) {
+        let isWritten = FileManager.default.createFile(
+            atPath: path,
+            contents: Data((text + "\n").utf8),
+            attributes: [.posixPermissions: 0o600]
+        )
+        guard isWritten else { throw LoadError("\(path): can't be written") }
+    }
+
     /// The keys are made on all cores, a few batches ahead of the writing.
-    private func writeKeys(_ made: DeviceFleet, to path: String) async throws {
+    private func writeKeys(_ made: FleetDevices, to path: String) async throws {
         guard FileManager.default.createFile(atPath: path, contents: nil),
             let file = FileHandle(forWritingAtPath: path)
         else { throw LoadError("\(path): can't be written") }
-        let fleet = made.devices(at: .current)
-        let starts = Array(stride(from: 0, to: made.count, by: Self.batch))
-        let width = max(ProcessInfo.processInfo.activeProcessorCount, 1)
-        for group in stride(from: 0, to: starts.count, by: width) {
-            let batches = starts[group..<min(group + width, starts.count)]
+        let group = Self.batch * max(ProcessInfo.processInfo.activeProcessorCount, 1)
+        for first in stride(from: 0, to: devices, by: group) {
+            let end = min(first + group, devices)
             let texts = await withTaskGroup(of: (Int, String).self) { tasks in
-                for start in batches {
+                for start in stride(from: first, to: end, by: Self.batch) {
                     tasks.addTask {
-                        let range = start..<min(start + Self.batch, made.count)
-                        return (start, fleet.importLines(range))
+                        (start, made.importLines(start..<min(start + Self.batch, end)))
                     }
                 }
                 return await tasks.reduce(into: []) { $0.append($1) }

@@ -1,6 +1,4 @@
 import ArgumentParser
-import ConfigurationReading
-import Cryptography
 import LoadGenerator
 import Verification
 
@@ -13,33 +11,51 @@ struct RunCommand: AsyncParsableCommand {
             from the moment at which one was due. Without it each connection sends when it was \
             answered.
 
-            Exit status: 0 when every request was answered as expected, 1 when not, 2 for wrong \
-            usage or a gateway that is not there.
+            Exit status: 0 when every request was answered as expected and no limit of --fail-if \
+            is exceeded, 1 when not, 2 for wrong usage or a gateway that is not there.
             """
     )
 
-    @OptionGroup var target: TargetOptions
+    @OptionGroup var gateway: GatewayOptions
+    @OptionGroup var way: ConnectOptions
 
-    @Option(help: "Requests a second, over all connections; without it a closed loop.")
+    // A slower beat is beyond what nanoseconds can count.
+    @Option(
+        help: "Requests a second, over all connections; without it a closed loop.",
+        transform: LoadOptionText.number(0.001...10_000_000)
+    )
     var rate: Double?
 
-    @Option(help: "How long: 30s, 5m, 1h. Default 10s unless --count is given.")
-    var duration: String?
+    @Option(
+        help: "How long: 30s, 5m, 1h. Default 10s unless --count is given.",
+        transform: LoadOptionText.time
+    )
+    var duration: LoadTime?
 
     @Option(help: "At most so many requests.")
     var count: UInt64?
 
-    @Option(help: "A warm-up time: its requests are checked but not measured.")
-    var warmUp = "0s"
+    @Option(
+        help: "A warm-up time: its requests are checked but not measured.",
+        transform: LoadOptionText.time
+    )
+    var warmUp = LoadTime.seconds(0)
 
-    @Option(name: .shortAndLong, help: "Connections, kept alive.")
+    @Option(
+        name: .shortAndLong,
+        help: "Connections, kept alive.",
+        transform: LoadOptionText.number(1...100_000)
+    )
     var connections = 64
 
-    @Option(help: "Event loops, each a core's work.")
+    @Option(help: "Event loops, each a core's work.", transform: LoadOptionText.number(1...256))
     var eventLoops = 1
 
-    @Option(help: "Shares that are not good: missing, replayed, tampered, stale, unknown.")
-    var mix: String?
+    @Option(
+        help: "Shares that are not good: missing, replayed, tampered, stale, unknown.",
+        transform: LoadOptionText.mix
+    )
+    var mix: Mix?
 
     @Flag(help: "Sign before the clock starts; else each request is signed when it is due.")
     var signBefore = false
@@ -47,26 +63,32 @@ struct RunCommand: AsyncParsableCommand {
     @Flag(help: "Open a session for each device, and sign good requests with it.")
     var sessions = false
 
-    @Flag(help: "Phones show a token of Play Integrity, which the rule's `integrity` asks for.")
-    var tokens = false
-
     @Option(name: [.customShort("X"), .long], help: "The method.")
     var method = "GET"
 
     @Option(name: [.customShort("H"), .long], help: "A field, `name: value`; may be repeated.")
     var header: [String] = []
 
-    @Option(help: "Bytes of content, such as 200 or 100..2000.")
-    var content: String?
+    @Option(help: "Bytes of content, such as 200 or 100..2000.", transform: LoadOptionText.content)
+    var content: ContentPlan?
 
     @Flag(help: "Send content in the chunked coding.")
     var chunked = false
 
-    @Option(help: "Under a window: requests of one device under way at once.")
+    @Option(
+        help: "Under a window: requests of one device under way at once.",
+        transform: LoadOptionText.number(1...64)
+    )
     var underWay: Int?
 
-    @Option(help: "How long an answer may take.")
-    var timeout = "30s"
+    @Option(help: "How long an answer may take.", transform: LoadOptionText.time)
+    var timeout = LoadTime.seconds(30)
+
+    @Option(
+        help: "The run fails above these: 'p99>20ms,wrong>0'; also failed, replays, backlog.",
+        transform: LoadOptionText.limits
+    )
+    var failIf: RunLimits?
 
     @Option(help: "Write the summary as JSON to this file.")
     var json: String?
@@ -74,31 +96,21 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Write the latencies to this file, as a percentile distribution of HdrHistogram.")
     var hgrm: String?
 
-    @Argument(help: "The fleet's file.")
-    var fleet: String
-
-    @Argument(help: "Where requests go: http://HOST:PORT/PATH or https://…")
-    var url: String
-
     func run() async throws {
         Cost.raiseFileLimit()
-        let url = try TargetOptions.url(url)
-        var fleetOnDisk = try FleetFile.read(fleet)
-        let server = try target.server(url)
-        let plan = try LoadPlan(
-            try request(url),
-            try target.configuration(),
-            server: server,
-            fleet: fleetOnDisk,
-            options: try options(),
-            now: .current
-        )
+        let server = try way.server(gateway.url)
+        let fields = try header.map(LoadOptionText.field)
+        var request = LoadPlan.Request(method: method, url: gateway.url, fields: fields)
+        request.content = content ?? .none
+        request.content.isChunked = chunked
+        let pairing = try gateway.pairing()
+        let plan = try LoadPlan(request, from: pairing, to: server, options: options)
         for warning in plan.warnings { DiagnosticOutput.write("warning: \(warning)\n") }
-        try target.awaitGateway(server)
+        way.awaitGateway(server)
         // A run that breaks off has used counters that are not recorded.
-        let before = fleetOnDisk
-        fleetOnDisk.nextCounter += DeviceFleet.counterReserve
-        try FleetFile.write(fleet, fleetOnDisk)
+        var fleet = pairing.fleet
+        fleet.nextCounter += DeviceFleet.counterReserve
+        try TextFile.write(gateway.fleet, fleet.text)
         let progress = Progress(isTerminal: DiagnosticOutput.isTerminal) {
             DiagnosticOutput.write($0)
         }
@@ -107,83 +119,34 @@ struct RunCommand: AsyncParsableCommand {
             summary = try await Campaign.run(plan, progress: progress)
         } catch {
             // No request was sent.
-            try FleetFile.write(fleet, before)
+            try TextFile.write(gateway.fleet, pairing.fleet.text)
             throw error
         }
         progress.end()
-        fleetOnDisk.nextCounter = summary.endCounter
-        try FleetFile.write(fleet, fleetOnDisk)
+        fleet.nextCounter = summary.endCounter
+        try TextFile.write(gateway.fleet, fleet.text)
         print(summary.text, terminator: "")
         if let json { try TextFile.write(json, summary.json) }
         if let hgrm { try TextFile.write(hgrm, summary.percentileDistribution) }
-        if !summary.isAsExpected { throw ExitCode(1) }
+        let exceeded = (failIf ?? .standard).exceeded(by: summary)
+        if failIf != nil { for limit in exceeded { print("limit       \(limit)") } }
+        if !exceeded.isEmpty { throw ExitCode(1) }
     }
 
-    private func request(_ url: LoadURL) throws(LoadError) -> LoadPlan.Request {
-        let fields = try Self.fields(header)
-        var plan = ContentPlan.none
-        if let content {
-            guard let given = ContentPlan(content, isChunked: chunked) else {
-                throw LoadError("--content \(content): use bytes, such as 200 or 100..2000")
-            }
-            plan = given
-        }
-        return LoadPlan.Request(method: method, url: url, fields: fields, content: plan)
-    }
-
-    /// The fields that `--header` gives.
-    static func fields(_ lines: [String]) throws(LoadError) -> [(name: String, value: String)] {
-        var fields: [(name: String, value: String)] = []
-        for line in lines {
-            guard let field = RequestSketch.header(line), !field.name.isEmpty else {
-                throw LoadError("--header \(line): use `name: value`")
-            }
-            fields.append(field)
-        }
-        return fields
-    }
-
-    private func options() throws(LoadError) -> LoadPlan.Options {
-        // A slower beat is beyond what nanoseconds can count.
-        if let rate, !(0.001...10_000_000).contains(rate) {
-            throw LoadError("--rate: 0.001…10000000")
-        }
-        guard (1...100_000).contains(connections) else {
-            throw LoadError("--connections: 1…100000")
-        }
-        guard (1...256).contains(eventLoops) else { throw LoadError("--event-loops: 1…256") }
-        if let underWay, !(1...64).contains(underWay) { throw LoadError("--under-way: 1…64") }
-        let length = duration ?? (count == nil ? "10s" : nil)
-        var nanoseconds: UInt64?
-        if let length { nanoseconds = try Self.nanoseconds("--duration", length) }
-        var options = LoadPlan.Options(
-            pacing: Pacing(
-                rate: rate,
-                countLimit: count,
-                duration: nanoseconds,
-                warmUp: try Self.nanoseconds("--warm-up", warmUp)
-            )
+    private var options: LoadPlan.Options {
+        let length = duration ?? (count == nil ? .seconds(10) : nil)
+        let pacing = Pacing(
+            rate: rate,
+            countLimit: count,
+            duration: length?.nanoseconds,
+            warmUp: warmUp.nanoseconds
         )
-        options.connections = connections
-        options.loops = eventLoops
-        options.isSignedBefore = signBefore
+        var options = LoadPlan.Options(pacing: pacing)
+        (options.connections, options.loops) = (connections, eventLoops)
+        (options.mix, options.isSignedBefore) = (mix ?? .allGood, signBefore)
         options.proof = sessions ? .session : .assertion
-        options.showsTokens = tokens
         options.underWayMax = underWay
-        options.responseTimeout = try Self.nanoseconds("--timeout", timeout) / 1_000_000
-        if let mix {
-            guard let given = Mix(mix) else {
-                throw LoadError("--mix \(mix): use kind=share%, such as replayed=3%,tampered=2%")
-            }
-            options.mix = given
-        }
+        options.responseTimeout = timeout.nanoseconds / 1_000_000
         return options
-    }
-
-    private static func nanoseconds(_ option: String, _ text: String) throws(LoadError) -> UInt64 {
-        guard let time = LoadTime(text) else {
-            throw LoadError("\(option) \(text): use a whole number and ms, s, m or h")
-        }
-        return time.nanoseconds
     }
 }

@@ -1,6 +1,4 @@
 import ArgumentParser
-import ConfigurationReading
-import Cryptography
 import LoadGenerator
 
 struct SignCommand: AsyncParsableCommand {
@@ -13,8 +11,7 @@ struct SignCommand: AsyncParsableCommand {
             """
     )
 
-    @Option(help: "The gateway's configuration: what it asks of the request is read from it.")
-    var config: String
+    @OptionGroup var gateway: GatewayOptions
 
     @Option(help: "The challenge that is signed.")
     var challenge: String?
@@ -31,36 +28,22 @@ struct SignCommand: AsyncParsableCommand {
     @Option(help: "The device that signs, from 0.")
     var device = 0
 
-    @Flag(help: "A phone shows a token of Play Integrity, which the rule's `integrity` asks for.")
-    var tokens = false
-
-    @Argument(help: "The fleet's file.")
-    var fleet: String
-
-    @Argument(help: "Where the request goes: http://HOST:PORT/PATH or https://…")
-    var url: String
-
     func run() async throws {
-        let url = try TargetOptions.url(url)
-        var fleetOnDisk = try FleetFile.read(fleet)
-        let sketch = RequestSketch(
+        var pairing = try gateway.pairing()
+        let request = LoadPlan.Request(
             method: method ?? (data == nil ? "GET" : "POST"),
-            url: url.text,
-            headers: try RunCommand.fields(header)
+            url: gateway.url,
+            fields: try header.map(LoadOptionText.field)
         )
         let signed = try SingleRequest(
-            sketch,
-            to: url,
+            request,
             content: try content(),
             challenge: challenge,
-            try TargetOptions.configuration(config),
-            fleet: &fleetOnDisk,
-            device: device,
-            showsTokens: tokens,
-            now: .current
+            by: &pairing,
+            device: device
         )
         // The file is written first: a counter that was shown must not be used again.
-        try FleetFile.write(fleet, fleetOnDisk)
+        try TextFile.write(gateway.fleet, pairing.fleet.text)
         for field in signed.fields { print("\(field.name): \(field.value)") }
     }
 

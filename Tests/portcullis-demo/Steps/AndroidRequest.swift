@@ -1,13 +1,12 @@
 import AppleStandIn
 import Cryptography
-import LoopbackSockets
 import SoftwareAuthenticator
 
 /// The same app on an Android phone.
 struct AndroidRequest: Step {
     let title = "An Android phone, under the same rule"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         var phone = Phone(stage.androidPhone.makeKey(), gateway: stage.port)
         let enrolment = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
         let enrolled = try stage.exchange(enrolment)
@@ -41,7 +40,7 @@ struct PlayToken: Step {
 
     private static let field = "App-Attest-Integrity-Token"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         var phone = Phone(stage.androidPhone.makeKey(), gateway: stage.port)
         let enrolment = phone.enrolment(try phone.challenge("enrolment"), at: Stage.now)
         stage.narrator.claim("enrolled", try enrolment.send(to: stage.port).status == 201)
@@ -74,7 +73,7 @@ struct PlayToken: Step {
     }
 
     /// What Google says of a good phone, about the request with this client data.
-    private func minted(for clientData: String, _ stage: Stage) throws(ToolError) -> String {
+    private func minted(for clientData: String, _ stage: Stage) throws -> String {
         let verdict = SoftwarePlayVerdict(
             clientDataHash: SHA256.digest(of: Array(clientData.utf8)).array,
             at: Stage.now.seconds * 1_000,
@@ -83,7 +82,7 @@ struct PlayToken: Step {
         do {
             return try stage.playConsole.token(verdict.json)
         } catch {
-            throw ToolError("the stand-in for Google Play: \(error)")
+            throw StoryFault("the stand-in for Google Play: \(error)")
         }
     }
 }

@@ -1,7 +1,6 @@
 import Dispatch
 import Foundation
 import FoundationNetworking
-import LoopbackSockets
 import PortcullisClient
 import PortcullisClientTesting
 import Synchronization
@@ -10,7 +9,7 @@ import Synchronization
 struct ClientPackage: Step {
     let title = "The client package enrols, recovers and opens a session"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         stage.narrator.say("   session.data(for: request), and nothing else in the app")
         let first = try get("/v1/cart", stage)
         stage.narrator.claim(
@@ -40,7 +39,7 @@ struct ClientPackage: Step {
         _ path: String,
         _ stage: Stage,
         proof: String = "assertion"
-    ) throws(ToolError) -> ProvenResponse {
+    ) throws -> ProvenResponse {
         let answer = try stage.app.get(path, gateway: stage.port)
         let (status, attempts) = (answer.statusCode, answer.attempts)
         stage.narrator.say("   → GET \(path)   ← \(status), attempts: \(attempts)")
@@ -72,7 +71,7 @@ final class PackagedApp: Sendable {
     private let keys: URL
     private let session = Mutex<PortcullisSession?>(nil)
 
-    init(_ folder: DemoFolder) throws(ToolError) {
+    init(_ folder: DemoFolder) throws {
         keys = URL(filePath: folder.file("phone-keys"))
         do {
             let authority = try TestAuthority()
@@ -85,7 +84,7 @@ final class PackagedApp: Sendable {
                 )
             )
         } catch {
-            throw ToolError("no software device: \(error)")
+            throw StoryFault("no software device: \(error)")
         }
     }
 
@@ -93,43 +92,43 @@ final class PackagedApp: Sendable {
     var counts: CountedService.Counts { service.counts }
 
     /// An app's own line: `try await session.data(for: request)`.
-    func get(_ path: String, gateway port: UInt16) throws(ToolError) -> ProvenResponse {
+    func get(_ path: String, gateway port: UInt16) throws -> ProvenResponse {
         let session = try open(port)
         guard let url = URL(string: "http://127.0.0.1:\(port)\(path)") else {
-            throw ToolError("\(path) makes no URL")
+            throw StoryFault("\(path) makes no URL")
         }
         let outcome = Outcome()
         let done = DispatchSemaphore(value: 0)
         Task {
-            let answer: Result<ProvenResponse, ToolError>
+            let answer: Result<ProvenResponse, any Error>
             do {
                 answer = .success(try await session.data(for: URLRequest(url: url)).1)
             } catch {
-                answer = .failure(ToolError("the package sent nothing: \(error)"))
+                answer = .failure(StoryFault("the package sent nothing: \(error)"))
             }
             outcome.answer.withLock { $0 = answer }
             done.signal()
         }
         guard done.wait(timeout: .now() + .seconds(30)) == .success,
             let answer = outcome.answer.withLock({ $0 })
-        else { throw ToolError("the package did not answer in 30 s") }
+        else { throw StoryFault("the package did not answer in 30 s") }
         return try answer.get()
     }
 
     /// The phone loses its keys, as after a restored backup. The app's record of them stays.
-    func loseKeys() throws(ToolError) {
+    func loseKeys() throws {
         do {
             for file in try FileManager.default.contentsOfDirectory(atPath: keys.path) {
                 try FileManager.default.removeItem(at: keys.appending(path: file))
             }
         } catch {
-            throw ToolError("the phone's keys can't be removed: \(error)")
+            throw StoryFault("the phone's keys can't be removed: \(error)")
         }
     }
 
-    private func open(_ port: UInt16) throws(ToolError) -> PortcullisSession {
+    private func open(_ port: UInt16) throws -> PortcullisSession {
         guard let gateway = URL(string: "http://127.0.0.1:\(port)") else {
-            throw ToolError("port \(port) makes no URL")
+            throw StoryFault("port \(port) makes no URL")
         }
         return session.withLock { session in
             if let session { return session }
@@ -145,7 +144,7 @@ final class PackagedApp: Sendable {
 
     /// Holds the answer for the thread that tells the story.
     private final class Outcome: Sendable {
-        let answer = Mutex<Result<ProvenResponse, ToolError>?>(nil)
+        let answer = Mutex<Result<ProvenResponse, any Error>?>(nil)
     }
 }
 

@@ -1,14 +1,13 @@
-import LoopbackSockets
 import SoftwareAuthenticator
 
 /// The app makes a key and has it attested.
 struct FirstEnrolment: Step {
     let title = "The app enrols a key: challenge, attestation, 201"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         let asked = try stage.exchange(Phone.challengeCall("enrolment"))
         guard let challenge = asked.json("/challenges/0") else {
-            throw ToolError("no challenge: \(asked.text)")
+            throw StoryFault("no challenge: \(asked.text)")
         }
         stage.narrator.say("     \(Narrator.short(asked.text.filter { $0 != "\n" }))")
         let call = stage.phone.enrolment(challenge, at: Stage.now)
@@ -36,7 +35,7 @@ struct FirstEnrolment: Step {
 struct UnprovenRequest: Step {
     let title = "A request without proof is refused"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         let answer = try stage.exchange(.order)
         stage.narrator.claim(
             "refused with 401 assertion-missing",
@@ -56,7 +55,7 @@ struct UnprovenRequest: Step {
 struct AdmittedRequest: Step {
     let title = "A signed request is admitted"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         var call = Call.order
         call.target += "?express=1"
         // A client's claim about itself.
@@ -82,7 +81,7 @@ struct AdmittedRequest: Step {
                 && sighting["App-Attest-App-Id"] == Phone.appID
                 && sighting["App-Attest-Environment"] == "test"
         )
-        let verdicts = sighting.head.fields.filter { $0.name.lowercased() == "app-attest-verdict" }
+        let verdicts = sighting.fields.filter { $0.name.lowercased() == "app-attest-verdict" }
         stage.narrator.claim(
             "what the client claimed is gone, and so are assertion and challenge",
             verdicts.count == 1 && sighting["App-Attest-Assertion"] == nil

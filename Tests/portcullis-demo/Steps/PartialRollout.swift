@@ -1,4 +1,3 @@
-import LoopbackSockets
 import RequestBinding
 import SoftwareAuthenticator
 
@@ -16,7 +15,7 @@ struct PartialRollout: Step {
         var example: Sighting?
     }
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         stage.narrator.say(
             "   a hundred enrolled phones whose app sends each request twice, with the"
         )
@@ -56,7 +55,7 @@ struct PartialRollout: Step {
         at target: String,
         _ customers: inout [Phone],
         _ stage: Stage
-    ) throws(ToolError) -> [Call] {
+    ) throws -> [Call] {
         var calls: [Call] = []
         for number in customers.indices {
             var call = Call("POST", target)
@@ -64,13 +63,13 @@ struct PartialRollout: Step {
             call = customers[number].signed(call, nil, signing: [.method, .target])
             let answer = try call.send(to: stage.port)
             guard answer.status == 200, try stage.origin.next()["App-Attest-Verdict"] == "pass"
-            else { throw ToolError("phone \(number) does not pass: \(answer.status)") }
+            else { throw StoryFault("phone \(number) does not pass: \(answer.status)") }
             calls.append(call)
         }
         return calls
     }
 
-    private func look(_ calls: [Call], _ stage: Stage) throws(ToolError) -> Outcome {
+    private func look(_ calls: [Call], _ stage: Stage) throws -> Outcome {
         var outcome = Outcome()
         for (number, call) in calls.enumerated() {
             let answer = try call.send(to: stage.port)

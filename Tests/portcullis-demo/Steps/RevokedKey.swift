@@ -1,6 +1,5 @@
 import Cryptography
 import KeyStore
-import LoopbackSockets
 import SQLiteKeyStore
 import SoftwareAuthenticator
 
@@ -8,7 +7,7 @@ import SoftwareAuthenticator
 struct RevokedKey: Step {
     let title = "A revoked key is refused at once"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         var lost = try stage.enrolled(stage.anotherDevice.makeKey())
         let before = try stage.exchange(try order(&lost))
         stage.narrator.originSaw(try stage.origin.next())
@@ -19,7 +18,7 @@ struct RevokedKey: Step {
             let keys = try KeyAdministration(path: stage.folder.file("portcullis.db"))
             _ = try keys.revoke(lost.key.keyID, ChangeNote(now: Stage.now.seconds))
         } catch {
-            throw ToolError("\(error)")
+            throw StoryFault("\(error)")
         }
         let after = try stage.exchange(try order(&lost))
         stage.narrator.claim(
@@ -35,7 +34,7 @@ struct RevokedKey: Step {
         stage.claimOriginSawNothing()
     }
 
-    private func order(_ phone: inout Phone) throws(ToolError) -> Call {
+    private func order(_ phone: inout Phone) throws -> Call {
         let challenge = try phone.challenge("assertion")
         return phone.signed(.order, challenge)
     }
@@ -45,7 +44,7 @@ struct RevokedKey: Step {
 struct CountedVerdicts: Step {
     let title = "It is all counted"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         let page = try Call.metrics.send(to: stage.adminPort).text
         let lines = page.split(separator: "\n").filter {
             $0.hasPrefix("portcullis_verdicts_total{")

@@ -1,13 +1,12 @@
 import AppleStandIn
 import KeyStore
-import LoopbackSockets
 import SoftwareAuthenticator
 
 /// A free trial for each device, however often its app is installed.
 struct SecondTrial: Step {
     let title = "A second free trial is refused after a reinstall (DeviceCheck)"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         var phone = try stage.enrolled(stage.anotherDevice.makeKey())
         let first = try stage.exchange(try trial(&phone, on: "phone"))
         stage.narrator.originSaw(try stage.origin.next())
@@ -34,7 +33,7 @@ struct SecondTrial: Step {
         stage.narrator.claim("another device has its trial", other.status == 200)
     }
 
-    private func trial(_ phone: inout Phone, on device: String) throws(ToolError) -> Call {
+    private func trial(_ phone: inout Phone, on device: String) throws -> Call {
         var call = phone.signed(Call("POST", "/v1/trial"), try phone.challenge("assertion"))
         call.fields.append(("App-Attest-Device-Token", StandInServer.deviceToken(device, .test)))
         return call

@@ -1,5 +1,4 @@
 import Cryptography
-import LoopbackSockets
 
 /// Large content is signed by its digest and streams.
 struct StreamedUpload: Step {
@@ -7,19 +6,19 @@ struct StreamedUpload: Step {
     private static let cutShort =
         #"portcullis_bodies_cut_short_total{rule="upload-photo",mode="enforce",verdict="pass"}"#
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         let photo = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 7) }
         try send(photo, stage)
         try sendDamaged(photo, stage)
     }
 
-    private func send(_ photo: [UInt8], _ stage: Stage) throws(ToolError) {
+    private func send(_ photo: [UInt8], _ stage: Stage) throws {
         let call = try signedUpload(photo, stage)
         stage.narrator.sent(call, showing: ["Content-Digest"])
         let half = call.pieces.count / 2
         let origin = stage.origin
         var isEarly = false
-        let answer = try call.send(to: stage.port) { (number) throws(ToolError) in
+        let answer = try call.send(to: stage.port) { number in
             guard number == half else { return }
             try origin.awaitBytes(1)
             isEarly = true
@@ -38,7 +37,7 @@ struct StreamedUpload: Step {
         )
     }
 
-    private func sendDamaged(_ photo: [UInt8], _ stage: Stage) throws(ToolError) {
+    private func sendDamaged(_ photo: [UInt8], _ stage: Stage) throws {
         stage.narrator.say("   the same, with the last byte changed on the way:")
         var call = try signedUpload(photo, stage)
         call.content[call.content.count - 1] ^= 1
@@ -59,7 +58,7 @@ struct StreamedUpload: Step {
         )
     }
 
-    private func signedUpload(_ photo: [UInt8], _ stage: Stage) throws(ToolError) -> Call {
+    private func signedUpload(_ photo: [UInt8], _ stage: Stage) throws -> Call {
         let challenge = try stage.phone.challenge("assertion")
         var call = Call("PUT", "/v1/photos/sunset", content: photo)
         call.isChunked = true

@@ -1,19 +1,18 @@
 import Cryptography
 import Encodings
-import LoopbackSockets
 
 /// An attacker between app and gateway changes the order.
 struct TamperedRequest: Step {
     let title = "A tampered request is refused"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         let forged = Array(#"{"item":"yacht"}"#.utf8)
         try changeDigestToo(forged, stage)
         try changeContent(forged, stage)
         try keepBack(forged, stage)
     }
 
-    private func changeDigestToo(_ forged: [UInt8], _ stage: Stage) throws(ToolError) {
+    private func changeDigestToo(_ forged: [UInt8], _ stage: Stage) throws {
         stage.narrator.say("   content and Content-Digest are changed on the way:")
         var call = try signedOrder(stage)
         call.content = forged
@@ -24,7 +23,7 @@ struct TamperedRequest: Step {
         try claimRefusal(of: call, 403, "signature-mismatch", stage)
     }
 
-    private func changeContent(_ forged: [UInt8], _ stage: Stage) throws(ToolError) {
+    private func changeContent(_ forged: [UInt8], _ stage: Stage) throws {
         stage.narrator.say("   the content alone is changed; the head is as signed:")
         var call = try signedOrder(stage)
         call.content = forged
@@ -36,7 +35,7 @@ struct TamperedRequest: Step {
         _ status: Int,
         _ reason: String,
         _ stage: Stage
-    ) throws(ToolError) {
+    ) throws {
         let answer = try stage.exchange(call)
         stage.narrator.claim(
             "refused with \(status) \(reason)",
@@ -46,7 +45,7 @@ struct TamperedRequest: Step {
     }
 
     /// The rule holds content: incomplete content can't be judged and is not forwarded.
-    private func keepBack(_ forged: [UInt8], _ stage: Stage) throws(ToolError) {
+    private func keepBack(_ forged: [UInt8], _ stage: Stage) throws {
         stage.narrator.say("   the content is changed, and its last byte is never sent:")
         var call = try signedOrder(stage)
         call.content = forged
@@ -55,7 +54,7 @@ struct TamperedRequest: Step {
         stage.claimOriginSawNothing()
     }
 
-    private func signedOrder(_ stage: Stage) throws(ToolError) -> Call {
+    private func signedOrder(_ stage: Stage) throws -> Call {
         let challenge = try stage.phone.challenge("assertion")
         return stage.phone.signed(.order, challenge)
     }
@@ -65,7 +64,7 @@ struct TamperedRequest: Step {
 struct ReplayedRequest: Step {
     let title = "A replay is refused"
 
-    func play(on stage: Stage) throws(ToolError) {
+    func play(on stage: Stage) throws {
         stage.narrator.say("   the same bytes once more:")
         let replay = try stage.exchange(stage.admitted)
         stage.narrator.claim(
