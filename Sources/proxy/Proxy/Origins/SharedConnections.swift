@@ -1,23 +1,6 @@
 import EventLoops
 import Glibc
-package import HTTPWire
-
-/// How an origin's servers are spoken to over HTTP/2.
-package struct OriginHTTP2: Hashable, Sendable {
-    /// The bounds of a connection.
-    let limits: HTTP2Limits
-    /// The most connections of an event loop to a server.
-    let connectionsMax: Int
-
-    /// - head: the limits of a response's head.
-    package init(_ rules: OriginRules, head: HeadLimits) {
-        var limits = HTTP2Limits()
-        limits.head = head
-        limits.streamsMax = rules.http2Streams
-        self.limits = limits
-        connectionsMax = rules.http2Connections
-    }
-}
+import HTTPWire
 
 /// The HTTP/2 connections of one event loop to one server, and the requests that wait for a stream.
 ///
