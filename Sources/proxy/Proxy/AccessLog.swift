@@ -259,16 +259,19 @@ struct RefusalLines {
     }
 }
 
+/// Takes finished lines of the access log, and the number of dropped ones.
+package typealias LogSink = @Sendable (_ lines: [UInt8], _ dropped: UInt64) -> Void
+
 /// The access log of one event loop: its lines, which requests have one, and where the lines go.
 struct LogLines {
     var log = AccessLog()
     var sampler = LogSampler()
     var refusals = RefusalLines()
-    var write: ProxyLoop.LogSink
+    var write: LogSink
     /// Called with the number of refusals that have left no line.
     var refusalsLeftOut: ((UInt64) -> Void)?
 
-    init(write: @escaping ProxyLoop.LogSink) { self.write = write }
+    init(write: @escaping LogSink) { self.write = write }
 
     /// Hands over the gathered lines.
     mutating func pass() {

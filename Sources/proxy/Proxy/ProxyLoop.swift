@@ -12,9 +12,6 @@ package import Verification
 ///
 /// Lives on the event loop's queue. Created once; a reload replaces `settings`.
 package final class ProxyLoop {
-    /// Takes finished lines of the access log, and the number of dropped ones.
-    package typealias LogSink = @Sendable (_ lines: [UInt8], _ dropped: UInt64) -> Void
-
     package let loop: EventLoop
     private(set) var settings: ProxySettings
     /// The number of the current settings; see ``ClientPeer/settingsNumber``.
@@ -169,7 +166,10 @@ package final class ProxyLoop {
         if case .no = ending { ending = .begun(nil) }
         for pool in pools { pool.closeIdle() }
         for client in Array(connections.clients.values) { client.drain() }
-        drainProxied()
+        // Headers that are on their way have a little longer, too.
+        for connection in connections.proxied.values {
+            connection.setDeadline(milliseconds: settings.timeouts.drainIdle)
+        }
     }
 
     /// Ends a drain that was not the end: connections stay open again. Those that were told that
@@ -183,7 +183,7 @@ package final class ProxyLoop {
     /// Ends the requests and connections that have not ended by themselves.
     package func abort() {
         for client in Array(connections.clients.values) { client.abort() }
-        abortProxied()
+        for connection in Array(connections.proxied.values) { connection.end(.unused) }
     }
 
     /// The gateway ends: connections close after their request.
@@ -276,45 +276,4 @@ extension ProxyLoop {
     }
 
     package var refusals: RefusalMemory { seen.refusals }
-}
-
-/// Memory that only one event uses at a time, so that no request allocates it.
-struct LoopScratch {
-    let heads = HeadScratch()
-    let headMemory = HeadMemory()
-    /// The memory for heads that other proxies ask about.
-    let askedHeads = HeadScratch()
-    var address = ClientAddress()
-    var view = TargetView()
-    private var dateSecond: Int64 = -1
-    private var dateBytes: [UInt8] = []
-    /// Empty arrays for the heads that go to origins: their memory is reused.
-    private var spareHeads: [[UInt8]] = []
-
-    /// The most arrays that are kept, and the most memory of one.
-    private static let spareHeadsMax = 256
-    private static let spareHeadBytesMax = 32 << 10
-
-    init() {}
-
-    mutating func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
-
-    /// Takes the array out of the caller's variable, like ``EventLoop/giveBack(_:)``.
-    mutating func giveBack(head: inout [UInt8]) {
-        var taken: [UInt8] = []
-        swap(&taken, &head)
-        guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
-        else { return }
-        taken.removeAll(keepingCapacity: true)
-        spareHeads.append(taken)
-    }
-
-    /// A second of the wall clock as an IMF-fixdate.
-    mutating func date(at second: Int64) -> [UInt8] {
-        if second != dateSecond {
-            dateSecond = second
-            dateBytes = HTTPDate.bytes(unixSeconds: second)
-        }
-        return dateBytes
-    }
 }

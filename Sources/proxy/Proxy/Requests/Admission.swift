@@ -237,7 +237,7 @@ struct Admission {
             preconditionFailure("Admission: content that is here can't be taken")
         }
         if place == .held {
-            exchange.content = .held(HeldBody(HeldBody.Bounds(exchange), whole: bytes))
+            exchange.content = .held(HeldBody(exchange.heldBounds, whole: bytes))
         } else {
             // It is not counted as held: the head isn't either, and may be larger.
             exchange.content = .withHead(bytes)

@@ -4,37 +4,34 @@ import Rules
 import Services
 import Verification
 
-/// Fields for the client in the response to an admitted request: the next challenge, and what the
-/// client has to do before the rule can be enforced for it.
-struct ClientNotes {
-    private(set) var fields: [(name: StaticString, value: String)] = []
-
-    /// The notes for the client of a judged request.
-    init(_ exchange: Exchange) {
-        let rule = exchange.flow.rule
-        if case .off = rule.mode { return }
+extension Exchange {
+    /// Fields for the client in the response to an admitted request: the next challenge, and what
+    /// the client has to do before the rule can be enforced for it.
+    var clientNotes: [(name: StaticString, value: String)] {
+        let rule = flow.rule
+        if case .off = rule.mode { return [] }
+        var fields: [(name: StaticString, value: String)] = []
         // Parts of the verdict are read one by one: all of it is large to copy.
-        if let refusal = exchange.flow.refusal,
-            let next = rule.notice.nextStep(after: refusal, of: exchange.flow.verdictState.keyID)
+        if let refusal = flow.refusal,
+            let next = rule.notice.nextStep(after: refusal, of: flow.verdictState.keyID)
         {
             fields.append(("App-Attest-Next", next))
         }
-        guard rule.sendsNextChallenge else { return }
+        guard rule.sendsNextChallenge else { return fields }
         // A session needs no challenge, and its requests should cost little.
-        if exchange.flow.verdictState.isPass, exchange.flow.verdictState.proof == .session {
-            return
-        }
-        fields.append(("App-Attest-Challenge", exchange.proxy.challenge()))
+        if flow.verdictState.isPass, flow.verdictState.proof == .session { return fields }
+        fields.append(("App-Attest-Challenge", proxy.challenge()))
+        return fields
     }
 
-    /// The fields for an origin's response. None where a shared cache may keep the response: other
+    /// The notes for an origin's response. None where a shared cache may keep the response: other
     /// clients would get them.
-    func fields(
+    func clientNotes(
         in head: borrowing ResponseHead,
-        _ bytes: Span<UInt8>,
-        answering method: Method
+        _ bytes: Span<UInt8>
     ) -> [(name: StaticString, value: String)] {
-        fields.isEmpty || head.mayBeShared(bytes, answering: method) ? [] : fields
+        let fields = clientNotes
+        return fields.isEmpty || head.mayBeShared(bytes, answering: flow.facts.method) ? [] : fields
     }
 }
 

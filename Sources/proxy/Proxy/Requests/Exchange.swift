@@ -83,7 +83,7 @@ final class Exchange {
             case .judgeEnd: action = judgeEnd()
 
             case .awaitCommit(let ticket): return proxy.commits.wait(for: ticket, self)
-            case .ask(let query): action = ask(query)
+            case .ask(let query): action = Querying(self).ask(query)
             case .admit: action = admit()
             case .release: action = releaseContent()
             case .connect(let attempt): action = connect(attempt)
@@ -253,8 +253,43 @@ extension Exchange {
         if case .decision(let form, _) = flow.purpose, form.namesRemoved {
             originHead.nameRemoved(for: self)
         }
-        return LocalResponse(allowing: originHead.bytes, notes: ClientNotes(self).fields)
+        return LocalResponse(allowing: originHead.bytes, notes: clientNotes)
     }
+}
+
+// The limits of the client's address.
+extension Exchange {
+    /// Whether the client's address is known.
+    var hasAddress: Bool {
+        guard client != nil, account.address == peer.address else { return true }
+        return !peer.isUnix || peer.isTrusted
+    }
+
+    /// Whether the gateway may verify a signature for the address.
+    func mayVerify(now: UInt64) -> Bool {
+        guard let wait = verificationWait(now: now) else { return true }
+        account.wait = wait
+        return false
+    }
+
+    /// Nanoseconds until the gateway may verify a signature for the address; `nil` when it may now.
+    func verificationWait(now: UInt64) -> UInt64? {
+        settings.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
+    }
+
+    /// Counts a verification that failed. The client may have gone by then.
+    func addFailure(now: UInt64) {
+        guard let rate = settings.addressFailures else { return }
+        if let entry = account.entry { return entry.addFailure(rate, now: now) }
+        guard account.isReleased, case .held(let entry) = proxy.hold(account.address, max: nil)
+        else { return }
+        entry.addFailure(rate, now: now)
+        entry.release(now: now)
+    }
+
+    /// The address is over a limit. A connection of its own is then not read for a while. The
+    /// connection of a trusted proxy is read on, since it also carries other clients' requests.
+    func pauseAddress() { if account.hasConnection { client?.pause() } }
 }
 
 // The ends of a request.

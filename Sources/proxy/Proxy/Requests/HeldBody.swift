@@ -43,18 +43,6 @@ final class HeldBody {
         let memoryMax: Int
         let folder: String
         let files: FileThread
-
-        init(_ exchange: Exchange) {
-            guard case .held(_, let memory) = exchange.flow.rule.body else {
-                preconditionFailure("HeldBody: content is held although the rule doesn't")
-            }
-            ledger = exchange.proxy.held
-            limits = exchange.settings.limits
-            entry = exchange.account.entry
-            memoryMax = memory.rawValue
-            folder = exchange.settings.spillFolder
-            files = exchange.proxy.files
-        }
     }
 
     /// The bytes in memory: the first ones.

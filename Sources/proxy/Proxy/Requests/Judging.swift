@@ -58,7 +58,7 @@ struct Judging {
             if case .relay = exchange.flow.purpose {
                 exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
             }
-            let held = HeldBody(HeldBody.Bounds(exchange), key: proof.keyID)
+            let held = HeldBody(exchange.heldBounds, key: proof.keyID)
             exchange.content = .unjudged(held, proof)
             // Without a stated digest nothing is verified so far, so the key is not known.
             let provisional = proof.provisional

@@ -112,7 +112,11 @@ final class ServiceCall {
     /// Takes the answer. The request may have ended meanwhile. The service's work is counted
     /// nevertheless.
     private func answered(_ result: ServiceResult, to exchange: Exchange) -> Flow.Action {
-        exchange.oweCalls(result.callsOwed)
+        // One more token for each challenge.
+        if result.callsOwed > 0, let rate = exchange.settings.addressCalls {
+            let now = exchange.record.startedAt
+            exchange.account.entry?.oweCalls(result.callsOwed, rate, now: now)
+        }
         if result.verifiedInVain { exchange.addFailure(now: MonotonicClock.nanoseconds) }
         if let note = result.integrity { Audit(exchange).note(note, passes: result.passes) }
         if let counter = result.counter { exchange.proxy.tally.add(counter, result.countedTimes) }
