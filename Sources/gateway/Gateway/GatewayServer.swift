@@ -229,24 +229,23 @@ package final class GatewayServer: @unchecked Sendable {
         _ surroundings: Surroundings
     ) throws(GatewayError) -> [LoopUnit] {
         let services = judging.services(configuration, admission)
-        let addresses = AddressTable(
-            capacity: configuration.limits.addressesMax,
-            key: (RandomBytes.word(), RandomBytes.word())
+        let shared = SharedTables(
+            keys: judging.keys,
+            issuer: judging.issuer,
+            addressesMax: configuration.limits.addressesMax,
+            held: held
         )
         var loops: [LoopUnit] = []
         for number in 0..<count {
             let loop = try loop(number, surroundings.wallClock)
             let proxy = ProxyLoop(
-                loop: loop,
+                loop,
                 settings: settings,
                 judge: judging.judge(configuration),
                 services: services,
-                issuer: judging.issuer,
-                keys: judging.keys,
-                addresses: addresses,
-                held: held,
-                writeLog: { accessLog?.write($0, dropped: $1) }
+                shared: shared
             )
+            proxy.write(logTo: { accessLog?.write($0, dropped: $1) })
             loops.append(LoopUnit(loop, proxy))
         }
         return loops
@@ -363,9 +362,8 @@ package final class GatewayServer: @unchecked Sendable {
             let proxy = ProxyLoop.operators(
                 loop,
                 collector,
-                keys: judging.keys,
-                issuer: judging.issuer,
-                calls: operatorCalls(listeners[place], operatorTokens[place])
+                calls: operatorCalls(listeners[place], operatorTokens[place]),
+                over: (judging.keys, judging.issuer)
             )
             let unit = LoopUnit(loop, proxy)
             operatorLoops.append(unit)

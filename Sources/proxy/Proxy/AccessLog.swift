@@ -267,11 +267,9 @@ struct LogLines {
     var log = AccessLog()
     var sampler = LogSampler()
     var refusals = RefusalLines()
-    var write: LogSink
+    var write: LogSink = { _, _ in }
     /// Called with the number of refusals that have left no line.
     var refusalsLeftOut: ((UInt64) -> Void)?
-
-    init(write: @escaping LogSink) { self.write = write }
 
     /// Hands over the gathered lines.
     mutating func pass() {

@@ -102,7 +102,7 @@ extension ProxyLoop {
             peer: peer,
             peerIsTrusted: settings.isTrusted(peer),
             isSecure: isSecure,
-            writesForwarded: settings.writesForwarded
+            writesForwarded: settings.options.writesForwarded
         )
     }
 
@@ -131,9 +131,9 @@ extension ProxyLoop {
         case .stalled: tally.add(.http2Stalls)
         case .exceeded(let excess, let address):
             tally.add(.http2Excesses)
-            guard settings.logsAccess, settings.logRule.form == .json else { return }
+            guard settings.options.logsAccess, settings.options.logRule.form == .json else { return }
             lines.log.begin()
-            lines.log.time(loop.wallMilliseconds, as: settings.logRule.time)
+            lines.log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
             lines.log.member("client", address.text)
             lines.log.member("protocol", ClientProtocol.http2.rawValue)
             lines.log.member("problem", excess.rawValue)

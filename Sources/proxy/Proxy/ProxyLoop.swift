@@ -22,10 +22,7 @@ package final class ProxyLoop {
     var judge: Judge
     /// The services, which answer without an origin.
     private(set) var services: ServiceTable
-    private let issuer: ChallengeIssuer
-    let keys: KeyTable
-    let addresses: AddressTable
-    let held: HeldLedger
+    private let shared: SharedTables
     /// Makes the calls on files of held content.
     let files = FileThread()
     @exclusivity(unchecked) private(set) var pools: [OriginPool]
@@ -34,7 +31,7 @@ package final class ProxyLoop {
     /// Requests that wait for a commit, in the order of their tickets.
     private(set) lazy var commits = CommitQueue(self)
     /// The access log: its lines, and which requests have one.
-    var lines: LogLines
+    var lines = LogLines()
 
     /// Makes the names of requests.
     @exclusivity(unchecked) var ids: RequestIDSource
@@ -45,28 +42,20 @@ package final class ProxyLoop {
     /// The gateway drains: connections close after their request.
     private var ending = Ending.no
 
-    /// `writeLog` is called on the event loop's queue.
+    /// A loop whose log goes nowhere: see ``write(logTo:)``.
     package init(
-        loop: EventLoop,
+        _ loop: EventLoop,
         settings: ProxySettings,
         judge: Judge,
         services: ServiceTable,
-        issuer: ChallengeIssuer,
-        keys: KeyTable,
-        addresses: AddressTable,
-        held: HeldLedger,
-        writeLog: @escaping LogSink
+        shared: SharedTables
     ) {
         self.loop = loop
         self.settings = settings
         self.judge = judge
         self.services = services
-        self.issuer = issuer
-        self.keys = keys
-        self.addresses = addresses
-        self.held = held
-        held.addLoop()
-        lines = LogLines(write: writeLog)
+        self.shared = shared
+        shared.held.addLoop()
         ids = RequestIDSource(key: (RandomBytes.word(), RandomBytes.word()))
         seen = Seen(settings.rules)
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
@@ -84,9 +73,7 @@ package final class ProxyLoop {
         services: ServiceTable,
         writeLog: @escaping LogSink
     ) {
-        // Lines that were gathered before the reload go to the old destination.
-        lines.pass()
-        lines.write = writeLog
+        write(logTo: writeLog)
         let before = Dictionary(
             uniqueKeysWithValues: self.settings.rules.rules.map { ($0.id, $0.index) }
         )
@@ -101,6 +88,13 @@ package final class ProxyLoop {
         }
         commits.timeChanged()
         watch?.take(settings.origins)
+    }
+
+    /// Writes the log to another destination; called on the event loop's queue. Lines that were
+    /// gathered before go to the old one.
+    package func write(logTo sink: @escaping LogSink) {
+        lines.pass()
+        lines.write = sink
     }
 
     /// Takes new modes and rollouts of the same rules. Requests under way keep theirs.
@@ -191,6 +185,9 @@ package final class ProxyLoop {
 
     // MARK: Scratch
 
+    var addresses: AddressTable { shared.addresses }
+    var held: HeldLedger { shared.held }
+
     /// The memory in which a head is read, for use in ``ClientStreamOwner/begin(_:fault:)``.
     package var heads: HeadScratch { scratch.heads }
     /// The memory in which HTTP/2's heads are built.
@@ -203,7 +200,7 @@ package final class ProxyLoop {
 
     /// A fresh challenge for an assertion, as text.
     func challenge() -> String {
-        String(decoding: issuer.issue(.assertion, now: wallSeconds), as: UTF8.self)
+        String(decoding: shared.issuer.issue(.assertion, now: wallSeconds), as: UTF8.self)
     }
 
     /// The wall clock in seconds since 1970.
@@ -213,7 +210,7 @@ package final class ProxyLoop {
     package var date: [UInt8] { scratch.date(at: wallSeconds) }
 
     private func iterationEnded() {
-        keys.kick()
+        shared.keys.kick()
         lines.pass()
         let iteration = loop.iteration
         tally.add(.loopIteration, nanoseconds: MonotonicClock.nanoseconds &- iteration.beganAt)
@@ -234,6 +231,30 @@ package final class ProxyLoop {
         watch?.end()
         for pool in pools { pool.retire(to: nil) }
         emptied()
+    }
+}
+
+/// What the event loops share.
+package struct SharedTables {
+    let keys: KeyTable
+    let issuer: ChallengeIssuer
+    let addresses: AddressTable
+    let held: HeldLedger
+
+    /// - addressesMax: addresses that are distinguished.
+    package init(
+        keys: KeyTable,
+        issuer: ChallengeIssuer,
+        addressesMax: Int,
+        held: HeldLedger = HeldLedger()
+    ) {
+        self.keys = keys
+        self.issuer = issuer
+        addresses = AddressTable(
+            capacity: addressesMax,
+            key: (RandomBytes.word(), RandomBytes.word())
+        )
+        self.held = held
     }
 }
 

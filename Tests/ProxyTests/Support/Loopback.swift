@@ -42,10 +42,8 @@ struct Loopback: Sendable {
         let server = ProxyLoop.operators(
             loop,
             source,
-            keys: try KeyTable(journal: MemoryJournal()),
-            issuer: ChallengeIssuer(),
-            timeouts: timeouts,
-            limits: limits
+            settings: .operators(timeouts, limits),
+            over: (try KeyTable(journal: MemoryJournal()), ChallengeIssuer())
         )
         let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
         let listener = Listener(descriptor: try Listener.open(address), on: loop)

@@ -281,7 +281,7 @@ final class ClientPeer {
     func writeProvenance(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ address: ClientAddress,
+        from address: ClientAddress,
         keepsHost: Bool,
         into out: inout [UInt8]
     ) {

@@ -305,7 +305,7 @@ extension HTTP1Connection {
         } catch {
             fault = error.reason
         }
-        let stream = HTTP1Stream(self, heads.request, settings, isMalformed: fault != nil)
+        let stream = HTTP1Stream(heads.request, on: self, settings, isMalformed: fault != nil)
         let owner = host.owner(for: stream, head, fault: fault)
         stream.owner = owner
         phase = .request(stream)

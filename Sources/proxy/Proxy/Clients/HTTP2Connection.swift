@@ -277,7 +277,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         }
         // In HTTP/1.1 such a head ends its connection; here only too many of them do.
         if fault != nil { session.clientErred() }
-        let stream = HTTP2Stream(self, channel, heads.request, isMalformed: fault != nil)
+        let stream = HTTP2Stream(heads.request, channel, on: self, isMalformed: fault != nil)
         stream.isCounted = true
         channel.owner = stream
         let owner = host.owner(for: stream, head, fault: fault)

@@ -60,7 +60,7 @@ package final class HTTPCall: OriginStreamOwner {
 
     private func connect(reusesIdle: Bool) {
         state = .begun
-        switch client.pool.connect(for: self, flow: 0, reusesIdle: reusesIdle, by: end) {
+        switch client.pool.connect(for: self, .init(reusesIdle: reusesIdle, end: end)) {
         case .connected(let stream): originConnected(stream)
         case .dialing(let dial): state = .connecting(dial)
         case .failed(let why): originUnreachable(why)

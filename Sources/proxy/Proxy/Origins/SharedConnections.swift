@@ -80,7 +80,7 @@ final class SharedConnections {
                 }
             }
         }
-        let stream = HTTP2OriginStream(server, dial, as: waiter, self, on: loop)
+        let stream = HTTP2OriginStream(at: server, for: dial, as: waiter, self, on: loop)
         waiting[waiter.id] = stream
         return stream
     }
@@ -120,7 +120,13 @@ final class SharedConnections {
             Connection.discard(socket.descriptor)
             throw SocketError("http2", code: ENOMEM)
         }
-        let connection = HTTP2OriginConnection(server, socket, session, self, host, on: loop)
+        let connection = HTTP2OriginConnection(
+            session,
+            over: socket,
+            for: self,
+            host: host,
+            on: loop
+        )
         try connection.begin(connectTimeout, isConnecting: socket.isConnecting)
         making = connection
     }

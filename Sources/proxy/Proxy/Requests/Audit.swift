@@ -64,8 +64,8 @@ struct Audit {
         responseBytes: UInt64,
         certificate: ClientCertificate? = nil
     ) {
-        guard settings.logsAccess else { return }
-        let rule = settings.logRule
+        guard settings.options.logsAccess else { return }
+        let rule = settings.options.logRule
         let isSampled = !rule.isWhole && isFine
         guard !isSampled || proxy.lines.sampler.takes(rule.sample) else { return }
         guard let leftOut = linesLeftOut(rule) else { return proxy.tally.add(.refusalLinesLeftOut) }
@@ -125,7 +125,7 @@ struct Audit {
     ) {
         let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
         proxy.lines.log.begin()
-        proxy.lines.log.time(loop.wallMilliseconds, as: settings.logRule.time)
+        proxy.lines.log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
         proxy.lines.log.member("request_id", exchange.record.id)
         if let trace = exchange.record.trace { proxy.lines.log.member("trace_id", trace) }
         proxy.lines.log.member("client", exchange.account.address.text)
@@ -173,7 +173,7 @@ struct Audit {
             proxy.lines.log.member("origin_tls", reason.rawValue)
         }
         if leftOut > 0 { proxy.lines.log.member("left_out", leftOut) }
-        if isSampled { proxy.lines.log.member("sample_ppm", settings.logRule.sample.millionths) }
+        if isSampled { proxy.lines.log.member("sample_ppm", settings.options.logRule.sample.millionths) }
         proxy.lines.log.end()
     }
 

@@ -71,7 +71,7 @@ extension Exchange {
             limits: settings.limits,
             entry: account.entry,
             memoryMax: memory.rawValue,
-            folder: settings.spillFolder,
+            folder: settings.options.spillFolder,
             files: proxy.files
         )
     }
@@ -159,7 +159,7 @@ extension Exchange {
             client?.beginResponse(head, bytes, adding: clientNotes(in: head, bytes))
             return true
         case .beginTunnel:
-            Tunnel.begin(for: self, head, bytes, rest)
+            Tunnel.begin(for: self, head, bytes, rest: rest)
             return false
         case let other: preconditionFailure("Exchange: \(other) at the head of a response")
         }

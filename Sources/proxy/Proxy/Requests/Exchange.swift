@@ -87,7 +87,7 @@ final class Exchange {
             case .admit: action = admit()
             case .release: action = releaseContent()
             case .connect(let attempt): action = connect(attempt)
-            case .retry(let why, let release, let attempt): action = retry(why, release, attempt)
+            case .retry(let why, let release, let attempt): action = retry(why, release, as: attempt)
             case .sendHead(let count, let ending): action = sendHead(with: count, ending)
             case .sendHeld(let offset): action = sendHeld(from: offset)
             case .endHeld: action = endHeld()
@@ -103,7 +103,7 @@ final class Exchange {
 
             case .relay, .beginTunnel:
                 preconditionFailure("Exchange: \(action) behind the response's head")
-            case .answer(let reply, let release, let fate): return answer(reply, release, fate)
+            case .answer(let reply, let release, let fate): return answer(reply, release, then: fate)
             case .finish(let release): return finish(release)
             case .cutOff(let reply, let release): return cutOff(reply, release)
             case .end(let release): return end(release)
@@ -295,7 +295,7 @@ extension Exchange {
 // The ends of a request.
 extension Exchange {
     /// Answers, and ends the request.
-    func answer(_ reply: Reply, _ release: Release, _ fate: ClientFate) {
+    func answer(_ reply: Reply, _ release: Release, then fate: ClientFate) {
         guard let client else { return }
         self.release(release)
         Audit(self).answered(reply)

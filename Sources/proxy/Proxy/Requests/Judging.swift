@@ -69,9 +69,9 @@ struct Judging {
     /// Decides about a request that rules dispute. Its proof is not judged: no signature says for
     /// which of the rules it was made. So the client's address decides about a rollout.
     func settle(
-        _ dispute: DisputedRoute,
         _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        disputed dispute: DisputedRoute
     ) -> Flow.Action {
         let verdict = Verdict(.refuse(Refusal(dispute.reason)))
         let rule = dispute.deciding { enforcement(of: verdict, by: $0) == .enforced }

@@ -55,7 +55,7 @@ struct OriginHead {
         exchange.peer.writeProvenance(
             head,
             source,
-            exchange.proxy.scratch.address,
+            from: exchange.proxy.scratch.address,
             keepsHost: keepsHost && head.fields.contains(.xForwardedHost),
             into: &bytes
         )
@@ -72,14 +72,14 @@ struct OriginHead {
         HeadWriter.traceParent(
             trace,
             span: exchange.proxy.ids.next(),
-            isSampled: exchange.settings.traces == .beginSampled,
+            isSampled: exchange.settings.options.traces == .beginSampled,
             into: &bytes
         )
     }
 
     /// Writes the verdict. All copies from the client were dropped.
     mutating func tell(_ verdict: Verdict, for exchange: Exchange) {
-        if let signer = exchange.settings.verdictSigner, let line = exchange.record.line {
+        if let signer = exchange.settings.options.verdictSigner, let line = exchange.record.line {
             var subject = VerdictSigner.Request(
                 id: exchange.record.id.text,
                 host: line.host,

@@ -62,7 +62,7 @@ struct Querying {
         }
         guard exchange.mayVerify(now: since) else { return answer(.throttled) }
         // A gateway without the proof's check knows nothing of its tokens.
-        guard settings.tokenChecks.indices.contains(proof.index) else {
+        guard settings.options.tokenChecks.indices.contains(proof.index) else {
             return answer(.unavailable)
         }
         let shown = ShownToken(
@@ -75,7 +75,7 @@ struct Querying {
             now: UnixTime(seconds: proxy.wallSeconds)
         )
         let later = answerLater()
-        let checking = settings.tokenChecks[proof.index].check(shown) { later(.token(proof, $0)) }
+        let checking = settings.options.tokenChecks[proof.index].check(shown) { later(.token(proof, $0)) }
         switch checking {
         case .known(let finding): return answer(finding)
         case .later: break
@@ -102,7 +102,7 @@ extension Querying {
     /// Asks Apple about the device.
     private func askDevice() -> Flow.Action {
         guard let device = exchange.device, let rule = exchange.flow.rule.device,
-            let devices = settings.devices,
+            let devices = settings.options.devices,
             let (verdict, _) = exchange.flow.verdictState.given, let keyID = verdict.keyID,
             let environment = verdict.environment
         else { preconditionFailure("Exchange: a query about a device that was not read") }
@@ -151,7 +151,7 @@ extension Querying {
     /// Makes Apple keep the bits in the origin's response. The request does not wait for it: the
     /// origin has done its work, and a later answer could not undo it.
     func takeDeviceBits(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) {
-        guard let devices = settings.devices, let mention = exchange.device?.asked,
+        guard let devices = settings.options.devices, let mention = exchange.device?.asked,
             let field = head.fields.only(.appAttestDeviceBits),
             let change = DeviceChange(field: bytes.extracting(field.value))
         else {

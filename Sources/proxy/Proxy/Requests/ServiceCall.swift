@@ -26,10 +26,10 @@ final class ServiceCall {
 
     /// - head: of the request, whose tokens are kept.
     init(
-        _ entry: ServiceEntry,
-        _ format: Exposition.Format,
         _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        of entry: ServiceEntry,
+        as format: Exposition.Format
     ) {
         name = entry.name
         self.entry = entry
@@ -82,7 +82,7 @@ final class ServiceCall {
         }
         request.format = format
         request.gateway = gateway
-        (request.tokens, request.tokenChecks) = (tokens, exchange.settings.tokenChecks)
+        (request.tokens, request.tokenChecks) = (tokens, exchange.settings.options.tokenChecks)
         switch entry.cost {
         case .nothing, .call: break
         case .verification: request.verificationWait = exchange.verificationWait(now: now)

@@ -40,7 +40,7 @@ final class Tunnel: ByteStreamOwner {
         for exchange: Exchange,
         _ head: borrowing ResponseHead,
         _ bytes: Span<UInt8>,
-        _ rest: Span<UInt8>
+        rest: Span<UInt8>
     ) {
         guard let client = exchange.client, let origin = exchange.origin else { return }
         let idle = exchange.settings.timeouts.tunnelIdle
