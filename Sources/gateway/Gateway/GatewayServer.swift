@@ -1,6 +1,5 @@
 import AppAttest
 package import ConfigurationReading
-import Cryptography
 import Dispatch
 package import EventLoops
 import Glibc

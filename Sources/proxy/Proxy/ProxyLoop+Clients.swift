@@ -132,12 +132,12 @@ extension ProxyLoop {
         case .exceeded(let excess, let address):
             tally.add(.http2Excesses)
             guard settings.options.logsAccess, settings.options.logRule.form == .json else { return }
-            lines.log.begin()
-            lines.log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
-            lines.log.member("client", address.text)
-            lines.log.member("protocol", ClientProtocol.http2.rawValue)
-            lines.log.member("problem", excess.rawValue)
-            lines.log.end()
+            log.begin()
+            log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
+            log.member("client", address.text)
+            log.member("protocol", ClientProtocol.http2.rawValue)
+            log.member("problem", excess.rawValue)
+            log.end()
         }
     }
 

@@ -30,8 +30,7 @@ package final class ProxyLoop {
     private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
     private(set) lazy var commits = CommitQueue(self)
-    /// The access log: its lines, and which requests have one.
-    var lines = LogLines()
+    var log = AccessLog()
 
     /// Makes the names of requests.
     @exclusivity(unchecked) var ids: RequestIDSource
@@ -93,8 +92,8 @@ package final class ProxyLoop {
     /// Writes the log to another destination; called on the event loop's queue. Lines that were
     /// gathered before go to the old one.
     package func write(logTo sink: @escaping LogSink) {
-        lines.pass()
-        lines.write = sink
+        log.pass()
+        log.sink = sink
     }
 
     /// Takes new modes and rollouts of the same rules. Requests under way keep theirs.
@@ -211,7 +210,7 @@ package final class ProxyLoop {
 
     private func iterationEnded() {
         shared.keys.kick()
-        lines.pass()
+        log.pass()
         let iteration = loop.iteration
         tally.add(.loopIteration, nanoseconds: MonotonicClock.nanoseconds &- iteration.beganAt)
         if iteration.polls > 0 {
@@ -293,7 +292,7 @@ extension ProxyLoop {
     ) {
         connections.proxiedFailed = proxiedFailed
         connections.certificateRefused = certificateRefused
-        lines.refusalsLeftOut = refusalsLeftOut
+        log.refusalsLeftOut = refusalsLeftOut
     }
 
     package var refusals: RefusalMemory { seen.refusals }
