@@ -5,6 +5,7 @@
 //   OriginSide          its connection to a server
 //   OriginHead          the head that the server gets instead of the client's
 //   Querying            what it asks of other parties: Apple, and those that know its tokens
+//   Answering           what the client gets beside an origin's response
 //   ServiceCall         what it asks of a service of the gateway's own
 //   CommitQueue         requests that wait for the store
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all event loops

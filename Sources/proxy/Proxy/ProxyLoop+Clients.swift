@@ -131,7 +131,9 @@ extension ProxyLoop {
         case .stalled: tally.add(.http2Stalls)
         case .exceeded(let excess, let address):
             tally.add(.http2Excesses)
-            guard settings.options.logsAccess, settings.options.logRule.form == .json else { return }
+            guard settings.options.logsAccess, settings.options.logRule.form == .json else {
+                return
+            }
             log.begin()
             log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
             log.member("client", address.text)

@@ -126,7 +126,9 @@ final class OriginPool {
         let now = loop.now
         var full: [OriginServer] = []
         for role in roles {
-            if !onlyFit, let due = serverOnTrial(role, after: tried, now: now) { return .server(due) }
+            if !onlyFit, let due = serverOnTrial(role, after: tried, now: now) {
+                return .server(due)
+            }
             let place = balancer.choose(affinity: affinity) { place in
                 let server = servers[place]
                 guard server.settings.role == role, !server.state.isClosed,

@@ -55,7 +55,12 @@ package final class OriginWatch {
             for server in origin.servers {
                 let id = ObjectIdentifier(server.state)
                 if let check = origin.rules.check {
-                    next[id] = row(of: server, check, in: origin, before: rows.removeValue(forKey: id))
+                    next[id] = row(
+                        of: server,
+                        check,
+                        in: origin,
+                        before: rows.removeValue(forKey: id)
+                    )
                 } else {
                     server.state.forgetChecks(now: loop.now)
                 }

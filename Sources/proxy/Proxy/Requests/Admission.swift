@@ -61,7 +61,9 @@ struct Admission {
         identify(head, bytes)
         if settings.options.logsAccess {
             exchange.record.asked = RequestRecord.Asked(head, bytes)
-            if settings.options.logRule.form == .combined { exchange.record.asked.addCaller(head, bytes) }
+            if settings.options.logRule.form == .combined {
+                exchange.record.asked.addCaller(head, bytes)
+            }
         }
         if settings.options.verdictSigner != nil {
             exchange.record.line = RequestRecord.Line(head, bytes)

@@ -139,7 +139,9 @@ struct Audit {
         log.member("request_id", exchange.record.id)
         if let trace = exchange.record.trace { log.member("trace_id", trace) }
         log.member("client", exchange.account.address.text)
-        if let certificate = line.certificate { log.member("client_certificate", certificate.logName) }
+        if let certificate = line.certificate {
+            log.member("client_certificate", certificate.logName)
+        }
         log.member("protocol", exchange.record.spoken.rawValue)
         log.member("method", bytes: exchange.record.asked.method)
         log.member("host", bytes: exchange.record.asked.host)

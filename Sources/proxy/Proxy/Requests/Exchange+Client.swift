@@ -156,10 +156,11 @@ extension Exchange {
         case .relay(let start, let held):
             if case .drop = held { dropContent() }
             if case .early = start { client?.endAfterResponse() }
-            client?.beginResponse(head, bytes, adding: clientNotes(in: head, bytes))
+            let notes = Answering(self).notes(in: head, bytes)
+            client?.beginResponse(head, bytes, adding: notes)
             return true
         case .beginTunnel:
-            Tunnel.begin(for: self, head, bytes, rest: rest)
+            Answering(self).beginTunnel(head, bytes, rest: rest)
             return false
         case let other: preconditionFailure("Exchange: \(other) at the head of a response")
         }

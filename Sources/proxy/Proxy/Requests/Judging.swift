@@ -129,6 +129,23 @@ struct Judging {
         return judged(verdict)
     }
 
+    /// The fault at the end of streamed content: a digest that differs from the head's, or a key
+    /// that was revoked or deleted after the head was judged; `nil` for none.
+    static func faultAtEnd(of exchange: Exchange) -> Verdict.Outcome? {
+        if let expected = exchange.flow.verdictState.expectedDigest {
+            guard case .hashed(let digest) = exchange.content else {
+                preconditionFailure("Judging: no digest is expected")
+            }
+            guard digest.stream.digest() == expected else {
+                exchange.proxy.tally.add(.digestMismatches)
+                return .refuse(.digestMismatch)
+            }
+        }
+        return exchange.flow.verdictState.admittedKey.flatMap {
+            exchange.proxy.judge.keyCheck.fault(of: $0, rule: exchange.flow.rule)
+        }
+    }
+
     private func judged(_ verdict: Verdict) -> Flow.Action {
         exchange.flow.judged(verdict, enforcement(of: verdict, by: exchange.flow.rule))
     }

@@ -75,7 +75,9 @@ struct Querying {
             now: UnixTime(seconds: proxy.wallSeconds)
         )
         let later = answerLater()
-        let checking = settings.options.tokenChecks[proof.index].check(shown) { later(.token(proof, $0)) }
+        let checking = settings.options.tokenChecks[proof.index].check(shown) {
+            later(.token(proof, $0))
+        }
         switch checking {
         case .known(let finding): return answer(finding)
         case .later: break
@@ -138,7 +140,9 @@ extension Querying {
         switch finding {
         case .malformed: exchange.addFailure(now: now)
         case .bits(let bits):
-            if exchange.flow.rule.device?.refused.contains(bits) == true { exchange.addFailure(now: now) }
+            if exchange.flow.rule.device?.refused.contains(bits) == true {
+                exchange.addFailure(now: now)
+            }
         case .used, .crowded, .full, .missing, .unavailable: break
         }
         switch finding {

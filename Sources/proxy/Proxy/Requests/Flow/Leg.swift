@@ -275,7 +275,8 @@ extension Leg {
     /// sent again while all of the request is here: once in any case, as after an idle connection
     /// that has ended, and then as often as the origin allows.
     func refused(_ budget: RetryBudget) -> Step {
-        let isAllowed = attempt == .first || attempt.number < repetition.retriesMax && budget == .left
+        let isAllowed =
+            attempt == .first || attempt.number < repetition.retriesMax && budget == .left
         guard !hasResponse, hasAll, isAllowed else { return .fails(.originRefused) }
         return retries(.unsent)
     }
@@ -291,7 +292,8 @@ extension Leg {
         }
         // Every retry costs the client this time again, so a reused connection is no reason for
         // one.
-        guard case .nothing = heard, budget == .left, mayRepeat, attempt.number < repetition.retriesMax
+        guard case .nothing = heard, budget == .left, mayRepeat,
+            attempt.number < repetition.retriesMax
         else { return .fails(.originTimeout) }
         return retries(.timedOut)
     }
