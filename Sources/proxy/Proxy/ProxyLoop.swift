@@ -39,7 +39,7 @@ package final class ProxyLoop {
     @exclusivity(unchecked) var scratch = LoopScratch()
     var connections = OpenConnections()
     /// The gateway drains: connections close after their request.
-    private var ending = Ending.no
+    private var ending = LoopEnding.no
 
     /// A loop whose log goes nowhere: see ``write(logTo:)``.
     package init(
@@ -258,7 +258,7 @@ package struct SharedTables {
 }
 
 /// Whether the event loop drains.
-private enum Ending {
+private enum LoopEnding {
     case no
     /// Connections close after their request. The closure, if there is one, is called when no
     /// client is left.

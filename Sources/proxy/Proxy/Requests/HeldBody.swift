@@ -299,7 +299,7 @@ enum KeptContent {
     /// It was held, and goes to a server: judged, or released.
     case held(HeldBody)
     /// It is streamed, and must have the digest that the head states. The value is the hash so far.
-    case hashed(ContentDigest)
+    case hashed(StreamedDigest)
 
     var heldBody: HeldBody? {
         switch self {
@@ -336,6 +336,6 @@ enum KeptContent {
 
 /// The digest so far of streamed content. A reference, because it is large, and most requests have
 /// none.
-final class ContentDigest {
+final class StreamedDigest {
     @exclusivity(unchecked) var stream = SHA256.Stream()
 }

@@ -50,7 +50,7 @@ struct Judging {
                 let framing = exchange.flow.facts.framing
                 exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
             }
-            if verdict.expectedDigest != nil { exchange.content = .hashed(ContentDigest()) }
+            if verdict.expectedDigest != nil { exchange.content = .hashed(StreamedDigest()) }
             return judged(verdict)
         case .hold(let proof):
             noteClaimedVersion(head, bytes)
