@@ -1,5 +1,4 @@
 import ConfigurationReading
-import Cryptography
 import EventLoops
 import KeyStore
 import Logging
@@ -167,24 +166,23 @@ private struct ProxyParts {
         _ wallClock: @escaping @Sendable () -> Int64
     ) throws(GatewayError) -> [LoopUnit] {
         let services = judging.services(configuration, admission)
-        let addresses = AddressTable(
-            capacity: configuration.limits.addressesMax,
-            key: (RandomBytes.word(), RandomBytes.word())
+        let shared = SharedTables(
+            keys: judging.keys,
+            issuer: judging.issuer,
+            addressesMax: configuration.limits.addressesMax,
+            held: held
         )
         var loops: [LoopUnit] = []
         for number in 0..<configuration.loops.onThisMachine {
             let loop = try EventLoop.numbered(number, wallClock)
             let proxy = ProxyLoop(
-                loop: loop,
+                loop,
                 settings: settings,
                 judge: judging.judge(configuration),
                 services: services,
-                issuer: judging.issuer,
-                keys: judging.keys,
-                addresses: addresses,
-                held: held,
-                writeLog: { [accessLog] in accessLog?.write($0, dropped: $1) }
+                shared: shared
             )
+            proxy.write(logTo: { [accessLog] in accessLog?.write($0, dropped: $1) })
             loops.append(LoopUnit(loop, proxy))
         }
         return loops

@@ -215,9 +215,8 @@ package final class GatewayServer: @unchecked Sendable {
             let proxy = ProxyLoop.operators(
                 loop,
                 collector,
-                keys: judging.keys,
-                issuer: judging.issuer,
-                calls: operatorCalls(listeners[place], parts.operatorTokens[place])
+                calls: operatorCalls(listeners[place], parts.operatorTokens[place]),
+                over: (judging.keys, judging.issuer)
             )
             let unit = LoopUnit(loop, proxy)
             operatorLoops.append(unit)

@@ -4,13 +4,24 @@ import HTTPWire
 package import Rules
 import Verification
 
-/// Writes a line for each request into memory; the owner takes the gathered lines.
+/// Takes finished lines of the access log, and the number of dropped ones.
+package typealias LogSink = @Sendable (_ lines: [UInt8], _ dropped: UInt64) -> Void
+
+/// The access log of one event loop: gathers a line for each request that has one, and passes the
+/// lines on.
 ///
 /// It writes no secrets: only the short hash of a key, and no query of a target.
 struct AccessLog {
     /// The most gathered bytes; further lines are dropped. A log that can't keep up must not stop
     /// the gateway.
     static let pendingMax = 1 << 20
+
+    var sampler = LogSampler()
+    var refusals = RefusalLines()
+    /// Takes the gathered lines.
+    var sink: LogSink = { _, _ in }
+    /// Called with the number of refusals that have left no line.
+    var refusalsLeftOut: ((UInt64) -> Void)?
 
     /// The number of lines dropped since ``take()``.
     private(set) var dropped: UInt64 = 0
@@ -20,9 +31,6 @@ struct AccessLog {
     private var combined: [UInt8] = []
     /// The second of the last line, `2026-11-22T19:30:12`.
     private var stamp: (second: Int64, text: String) = (.min, "")
-
-    /// Whether there are no gathered lines.
-    var isEmpty: Bool { json.bytes.isEmpty && combined.isEmpty }
 
     /// Begins a line. The other members follow, then ``end()``.
     mutating func begin() { json.beginObject() }
@@ -59,6 +67,14 @@ struct AccessLog {
             let fraction = String(milliseconds % 1000 + 1000).dropFirst()
             member("time", "\(stamp.text).\(fraction)Z")
         }
+    }
+
+    /// Passes the gathered lines on.
+    mutating func pass() {
+        if refusals.leftOut > 0 { refusalsLeftOut?(refusals.take()) }
+        guard !json.bytes.isEmpty || !combined.isEmpty || dropped > 0 else { return }
+        let (lines, dropped) = take()
+        sink(lines, dropped)
     }
 
     /// Hands over the gathered lines, and the number of dropped ones.
@@ -256,25 +272,5 @@ struct RefusalLines {
     mutating func take() -> UInt64 {
         defer { leftOut = 0 }
         return leftOut
-    }
-}
-
-/// The access log of one event loop: its lines, which requests have one, and where the lines go.
-struct LogLines {
-    var log = AccessLog()
-    var sampler = LogSampler()
-    var refusals = RefusalLines()
-    var write: ProxyLoop.LogSink
-    /// Called with the number of refusals that have left no line.
-    var refusalsLeftOut: ((UInt64) -> Void)?
-
-    init(write: @escaping ProxyLoop.LogSink) { self.write = write }
-
-    /// Hands over the gathered lines.
-    mutating func pass() {
-        if refusals.leftOut > 0 { refusalsLeftOut?(refusals.take()) }
-        guard !log.isEmpty || log.dropped > 0 else { return }
-        let (lines, dropped) = log.take()
-        write(lines, dropped)
     }
 }

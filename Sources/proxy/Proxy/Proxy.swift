@@ -2,7 +2,10 @@
 //
 //   ProxyLoop           the proxy on one event loop: pools, judge, counters, scratch memory
 //   Exchange            one request: performs what its machine, Flow, says
-//   OriginSide          its connection to a server, and OriginHead what the server gets first
+//   OriginSide          its connection to a server
+//   OriginHead          the head that the server gets instead of the client's
+//   Querying            what it asks of other parties: Apple, and those that know its tokens
+//   Answering           what the client gets beside an origin's response
 //   ServiceCall         what it asks of a service of the gateway's own
 //   CommitQueue         requests that wait for the store
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all event loops
@@ -12,6 +15,7 @@
 //
 // Clients, the client's side of requests:
 //
+//   Entrance          what a listener's connections speak; makes a client's connection of each
 //   ClientStream      what a request asks of its client, whatever the protocol
 //   ClientStreamOwner the request; what a stream tells it
 //   HTTP1Connection   an HTTP/1 connection: finds heads, keeps order, lingers, closes

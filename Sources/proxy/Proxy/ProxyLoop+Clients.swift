@@ -1,83 +1,19 @@
-package import EventLoops
-package import HTTPWire
+import EventLoops
+import HTTPWire
 import Services
 import Telemetry
 package import Verification
 
-// Clients' connections, from the accept to the end.
+// Clients' connections: what counts as one, and their addresses.
 extension ProxyLoop {
-    /// The protocol of a listener's connections.
-    package struct Entrance {
-        /// `nil` without TLS.
-        let tls: TLSContext?
-        let takesHTTP2: Bool
-        /// How their requests ask for decisions; `nil` where they go to origins.
-        let decides: DecisionQuestion?
-
-        package init(tls: TLSContext?, takesHTTP2: Bool, decides: DecisionQuestion? = nil) {
-            self.tls = tls
-            self.takesHTTP2 = takesHTTP2
-            self.decides = decides
-        }
-    }
-
-    package func accept(_ descriptor: Int32, _ peer: SocketAddress, _ entrance: Entrance) {
-        loop.preconditionOnQueue()
-        tally.add(.connectionsAccepted)
-        guard hasPlace else {
-            tally.add(.connectionsRefused)
-            return Connection.discard(descriptor)
-        }
-        let source = peer.ipAddress
-        let address = ownAddress(source, isUnix: peer.isUnix)
-        let entry: AddressEntry?
-        switch address.map({ hold($0, max: settings.limits.addressConnectionsMax) }) ?? .noRoom {
-        case .held(let held): entry = held
-        case .noRoom: entry = nil
-        case .refused:
-            tally.add(.addressConnectionsRefused)
-            return Connection.discard(descriptor)
-        }
-        let client: HTTP1Connection
-        do {
-            let session = try entrance.tls.map { try TLSSession(accepting: $0) }
-            let facts = ClientPeer(
-                address: source,
-                isUnix: peer.isUnix,
-                isSecure: session != nil,
-                decides: entrance.decides,
-                entry: entry,
-                provenance: provenance(of: source, isSecure: session != nil),
-                settingsNumber: settingsNumber
-            )
-            client = HTTP1Connection(
-                descriptor,
-                peer,
-                tls: session,
-                client: facts,
-                takesHTTP2: entrance.takesHTTP2,
-                host: self,
-                on: loop
-            )
-            client.flow = address.map(flow) ?? Self.flow(UInt64(descriptor))
-            try loop.register(client)
-        } catch {
-            tally.add(.connectionsRefused)
-            entry?.release(now: MonotonicClock.nanoseconds)
-            return Connection.discard(descriptor)
-        }
-        connections.clients[ObjectIdentifier(client)] = client
-        client.begin()
-    }
-
     /// Whether there is room for one more connection, or for one more concurrent request.
-    private var hasPlace: Bool {
+    var hasPlace: Bool {
         connections.count + connections.placeCount < settings.limits.connectionsMax
     }
 
     /// The peer's address, where it is the client's. A trusted proxy names the client's address
     /// with each request. The peer of a Unix socket has no address.
-    private func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
+    func ownAddress(_ address: IPAddress, isUnix: Bool) -> IPAddress? {
         isUnix || settings.isTrusted(address) ? nil : address
     }
 
@@ -109,25 +45,6 @@ extension ProxyLoop {
 
 // The event loop's services for client connections.
 extension ProxyLoop {
-    /// The owner that serves the request of a stream. ``ClientStreamOwner/begin(_:fault:)`` follows
-    /// with the same head.
-    func owner(
-        for stream: any ClientStream,
-        _ bytes: Span<UInt8>,
-        fault: Malformed.Reason?
-    ) -> any ClientStreamOwner {
-        guard fault == nil else { return Exchange(self, for: stream, .malformed) }
-        let form = stream.peer.decides?.form
-        if form == .extAuthzGRPC, stream.spoken == .http2, stream.peer.isTrusted,
-            CheckCall.isAsked(by: heads.request, bytes)
-        {
-            return CheckCall(self, for: stream)
-        }
-        let isPooled = settings.limits.pooledMax > 0
-        let facts = RequestFacts(heads.request, bytes, isPooled: isPooled, isQuestion: form != nil)
-        return Exchange(self, for: stream, facts)
-    }
-
     /// Decides again whether the peer is trusted: what was a proxy before a reload may be a
     /// stranger now.
     func settle(_ peer: ClientPeer) {
@@ -180,12 +97,12 @@ extension ProxyLoop {
         connections.countUnsent(change, max: max, now: loop.now)?.dropWaiting()
     }
 
-    private func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
+    func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
         ProvenanceWriter(
             peer: peer,
             peerIsTrusted: settings.isTrusted(peer),
             isSecure: isSecure,
-            writesForwarded: settings.writesForwarded
+            writesForwarded: settings.options.writesForwarded
         )
     }
 
@@ -214,69 +131,21 @@ extension ProxyLoop {
         case .stalled: tally.add(.http2Stalls)
         case .exceeded(let excess, let address):
             tally.add(.http2Excesses)
-            guard settings.logsAccess, settings.logRule.form == .json else { return }
-            lines.log.begin()
-            lines.log.time(loop.wallMilliseconds, as: settings.logRule.time)
-            lines.log.member("client", address.text)
-            lines.log.member("protocol", ClientProtocol.http2.rawValue)
-            lines.log.member("problem", excess.rawValue)
-            lines.log.end()
+            guard settings.options.logsAccess, settings.options.logRule.form == .json else {
+                return
+            }
+            log.begin()
+            log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
+            log.member("client", address.text)
+            log.member("protocol", ClientProtocol.http2.rawValue)
+            log.member("problem", excess.rawValue)
+            log.end()
         }
     }
 
     func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
         tally.add(.tlsFailures)
         connections.refused(failure, address)
-    }
-}
-
-/// The connections of an event loop's clients, what counts as one, and how often refused
-/// connections are reported.
-struct OpenConnections {
-    var clients: [ObjectIdentifier: any ClientConnection] = [:]
-    /// Connections whose PROXY header is still to come.
-    var proxied: [ObjectIdentifier: ProxiedConnection] = [:]
-    /// HTTP/2 requests that count as connections.
-    var placeCount = 0
-    /// Bytes of responses that wait for HTTP/2 clients.
-    private var unsentBytes = 0
-    /// When one of those clients' connections last had to drop its waiting responses.
-    private var droppedAt: UInt64 = 0
-    private var proxiedPace = ProxiedFault.Pace()
-    private var certificatePace = ProxiedFault.Pace()
-    /// Called at a limited rate for connections without a valid PROXY header.
-    var proxiedFailed: ((ProxiedFault) -> Void)?
-    /// Called when a client's certificate was refused or missing, with the number of cases since
-    /// the last call.
-    var certificateRefused: ((TLSFailure.Reason, IPAddress, Int) -> Void)?
-
-    /// Connections of clients, and connections that will become one.
-    var count: Int { clients.count + proxied.count }
-
-    /// Counts bytes that wait for HTTP/2 clients.
-    ///
-    /// - now: milliseconds of the event loop's clock.
-    /// - Returns: the connection that must drop its waiting responses, where more than `max` bytes
-    ///   wait: at most once per millisecond, since all connections are compared.
-    mutating func countUnsent(_ change: Int, max: Int, now: UInt64) -> (any ClientConnection)? {
-        unsentBytes += change
-        guard change > 0, unsentBytes > max, droppedAt != now else { return nil }
-        droppedAt = now
-        return clients.values.max { $0.waitingBytes < $1.waitingBytes }
-    }
-
-    /// Reports a connection without a valid PROXY header.
-    mutating func failed(_ reason: ProxiedFault.Reason, _ peer: SocketAddress) {
-        guard let count = proxiedPace.count(now: MonotonicClock.nanoseconds) else { return }
-        proxiedFailed?(ProxiedFault(reason, peer, count: count))
-    }
-
-    /// Reports a client whose certificate is refused or missing.
-    mutating func refused(_ failure: TLSFailure, _ address: IPAddress) {
-        guard failure.reason == .certificateMissing || failure.isAboutCertificate,
-            let count = certificatePace.count(now: MonotonicClock.nanoseconds)
-        else { return }
-        certificateRefused?(failure.reason, address, count)
     }
 }
 

@@ -1,6 +1,4 @@
-import Cryptography
 package import EventLoops
-import HTTPWire
 package import KeyStore
 import Rules
 package import Services
@@ -16,25 +14,21 @@ extension ProxyLoop {
     package static func operators(
         _ loop: EventLoop,
         _ source: any SnapshotSource,
-        keys: KeyTable,
-        issuer: ChallengeIssuer,
         calls: OperatorCalls = OperatorCalls(),
-        timeouts: Timeouts = .operators,
-        limits: ProxyLimits = .operators
+        settings: ProxySettings = .operators(.operators, .operators),
+        over tables: (keys: KeyTable, issuer: ChallengeIssuer)
     ) -> ProxyLoop {
-        ProxyLoop(
-            loop: loop,
-            settings: .operators(timeouts, limits),
+        let (keys, issuer) = tables
+        return ProxyLoop(
+            loop,
+            settings: settings,
             judge: Judge(apps: [], keys: keys, challenges: issuer, sessions: SessionTable()),
             services: .operators(source, calls),
-            issuer: issuer,
-            keys: keys,
-            addresses: AddressTable(
-                capacity: limits.connectionsMax,
-                key: (RandomBytes.word(), RandomBytes.word())
-            ),
-            held: HeldLedger(),
-            writeLog: { _, _ in }
+            shared: SharedTables(
+                keys: keys,
+                issuer: issuer,
+                addressesMax: settings.limits.connectionsMax
+            )
         )
     }
 }

@@ -12,9 +12,6 @@ package import Verification
 ///
 /// Lives on the event loop's queue. Created once; a reload replaces `settings`.
 package final class ProxyLoop {
-    /// Takes finished lines of the access log, and the number of dropped ones.
-    package typealias LogSink = @Sendable (_ lines: [UInt8], _ dropped: UInt64) -> Void
-
     package let loop: EventLoop
     private(set) var settings: ProxySettings
     /// The number of the current settings; see ``ClientPeer/settingsNumber``.
@@ -25,10 +22,7 @@ package final class ProxyLoop {
     var judge: Judge
     /// The services, which answer without an origin.
     private(set) var services: ServiceTable
-    private let issuer: ChallengeIssuer
-    let keys: KeyTable
-    let addresses: AddressTable
-    let held: HeldLedger
+    private let shared: SharedTables
     /// Makes the calls on files of held content.
     let files = FileThread()
     @exclusivity(unchecked) private(set) var pools: [OriginPool]
@@ -36,8 +30,7 @@ package final class ProxyLoop {
     private var watch: OriginWatch?
     /// Requests that wait for a commit, in the order of their tickets.
     private(set) lazy var commits = CommitQueue(self)
-    /// The access log: its lines, and which requests have one.
-    var lines: LogLines
+    var log = AccessLog()
 
     /// Makes the names of requests.
     @exclusivity(unchecked) var ids: RequestIDSource
@@ -46,30 +39,22 @@ package final class ProxyLoop {
     @exclusivity(unchecked) var scratch = LoopScratch()
     var connections = OpenConnections()
     /// The gateway drains: connections close after their request.
-    private var ending = Ending.no
+    private var ending = LoopEnding.no
 
-    /// `writeLog` is called on the event loop's queue.
+    /// A loop whose log goes nowhere: see ``write(logTo:)``.
     package init(
-        loop: EventLoop,
+        _ loop: EventLoop,
         settings: ProxySettings,
         judge: Judge,
         services: ServiceTable,
-        issuer: ChallengeIssuer,
-        keys: KeyTable,
-        addresses: AddressTable,
-        held: HeldLedger,
-        writeLog: @escaping LogSink
+        shared: SharedTables
     ) {
         self.loop = loop
         self.settings = settings
         self.judge = judge
         self.services = services
-        self.issuer = issuer
-        self.keys = keys
-        self.addresses = addresses
-        self.held = held
-        held.addLoop()
-        lines = LogLines(write: writeLog)
+        self.shared = shared
+        shared.held.addLoop()
         ids = RequestIDSource(key: (RandomBytes.word(), RandomBytes.word()))
         seen = Seen(settings.rules)
         tally = Tally(ruleCount: settings.rules.rules.count, verdictSlots: VerdictSlot.count)
@@ -87,9 +72,7 @@ package final class ProxyLoop {
         services: ServiceTable,
         writeLog: @escaping LogSink
     ) {
-        // Lines that were gathered before the reload go to the old destination.
-        lines.pass()
-        lines.write = writeLog
+        write(logTo: writeLog)
         let before = Dictionary(
             uniqueKeysWithValues: self.settings.rules.rules.map { ($0.id, $0.index) }
         )
@@ -104,6 +87,13 @@ package final class ProxyLoop {
         }
         commits.timeChanged()
         watch?.take(settings.origins)
+    }
+
+    /// Writes the log to another destination; called on the event loop's queue. Lines that were
+    /// gathered before go to the old one.
+    package func write(logTo sink: @escaping LogSink) {
+        log.pass()
+        log.sink = sink
     }
 
     /// Takes new modes and rollouts of the same rules. Requests under way keep theirs.
@@ -169,7 +159,10 @@ package final class ProxyLoop {
         if case .no = ending { ending = .begun(nil) }
         for pool in pools { pool.closeIdle() }
         for client in Array(connections.clients.values) { client.drain() }
-        drainProxied()
+        // Headers that are on their way have a little longer, too.
+        for connection in connections.proxied.values {
+            connection.setDeadline(milliseconds: settings.timeouts.drainIdle)
+        }
     }
 
     /// Ends a drain that was not the end: connections stay open again. Those that were told that
@@ -183,13 +176,16 @@ package final class ProxyLoop {
     /// Ends the requests and connections that have not ended by themselves.
     package func abort() {
         for client in Array(connections.clients.values) { client.abort() }
-        abortProxied()
+        for connection in Array(connections.proxied.values) { connection.end(.unused) }
     }
 
     /// The gateway ends: connections close after their request.
     package var isDraining: Bool { if case .no = ending { false } else { true } }
 
     // MARK: Scratch
+
+    var addresses: AddressTable { shared.addresses }
+    var held: HeldLedger { shared.held }
 
     /// The memory in which a head is read, for use in ``ClientStreamOwner/begin(_:fault:)``.
     package var heads: HeadScratch { scratch.heads }
@@ -203,7 +199,7 @@ package final class ProxyLoop {
 
     /// A fresh challenge for an assertion, as text.
     func challenge() -> String {
-        String(decoding: issuer.issue(.assertion, now: wallSeconds), as: UTF8.self)
+        String(decoding: shared.issuer.issue(.assertion, now: wallSeconds), as: UTF8.self)
     }
 
     /// The wall clock in seconds since 1970.
@@ -213,8 +209,8 @@ package final class ProxyLoop {
     package var date: [UInt8] { scratch.date(at: wallSeconds) }
 
     private func iterationEnded() {
-        keys.kick()
-        lines.pass()
+        shared.keys.kick()
+        log.pass()
         let iteration = loop.iteration
         tally.add(.loopIteration, nanoseconds: MonotonicClock.nanoseconds &- iteration.beganAt)
         if iteration.polls > 0 {
@@ -237,8 +233,32 @@ package final class ProxyLoop {
     }
 }
 
+/// What the event loops share.
+package struct SharedTables {
+    let keys: KeyTable
+    let issuer: ChallengeIssuer
+    let addresses: AddressTable
+    let held: HeldLedger
+
+    /// - addressesMax: addresses that are distinguished.
+    package init(
+        keys: KeyTable,
+        issuer: ChallengeIssuer,
+        addressesMax: Int,
+        held: HeldLedger = HeldLedger()
+    ) {
+        self.keys = keys
+        self.issuer = issuer
+        addresses = AddressTable(
+            capacity: addressesMax,
+            key: (RandomBytes.word(), RandomBytes.word())
+        )
+        self.held = held
+    }
+}
+
 /// Whether the event loop drains.
-private enum Ending {
+private enum LoopEnding {
     case no
     /// Connections close after their request. The closure, if there is one, is called when no
     /// client is left.
@@ -272,49 +292,8 @@ extension ProxyLoop {
     ) {
         connections.proxiedFailed = proxiedFailed
         connections.certificateRefused = certificateRefused
-        lines.refusalsLeftOut = refusalsLeftOut
+        log.refusalsLeftOut = refusalsLeftOut
     }
 
     package var refusals: RefusalMemory { seen.refusals }
-}
-
-/// Memory that only one event uses at a time, so that no request allocates it.
-struct LoopScratch {
-    let heads = HeadScratch()
-    let headMemory = HeadMemory()
-    /// The memory for heads that other proxies ask about.
-    let askedHeads = HeadScratch()
-    var address = ClientAddress()
-    var view = TargetView()
-    private var dateSecond: Int64 = -1
-    private var dateBytes: [UInt8] = []
-    /// Empty arrays for the heads that go to origins: their memory is reused.
-    private var spareHeads: [[UInt8]] = []
-
-    /// The most arrays that are kept, and the most memory of one.
-    private static let spareHeadsMax = 256
-    private static let spareHeadBytesMax = 32 << 10
-
-    init() {}
-
-    mutating func takeHead() -> [UInt8] { spareHeads.popLast() ?? [] }
-
-    /// Takes the array out of the caller's variable, like ``EventLoop/giveBack(_:)``.
-    mutating func giveBack(head: inout [UInt8]) {
-        var taken: [UInt8] = []
-        swap(&taken, &head)
-        guard taken.capacity <= Self.spareHeadBytesMax, spareHeads.count < Self.spareHeadsMax
-        else { return }
-        taken.removeAll(keepingCapacity: true)
-        spareHeads.append(taken)
-    }
-
-    /// A second of the wall clock as an IMF-fixdate.
-    mutating func date(at second: Int64) -> [UInt8] {
-        if second != dateSecond {
-            dateSecond = second
-            dateBytes = HTTPDate.bytes(unixSeconds: second)
-        }
-        return dateBytes
-    }
 }

@@ -9,16 +9,7 @@ package final class ProxySettings: Sendable {
     package let origins: [OriginSettings]
     package let timeouts: Timeouts
     package let limits: ProxyLimits
-    /// The peers whose Forwarded and X-Forwarded fields are trusted.
-    package let trustedProxies: [IPNetwork]
-    package let addressSource: ClientAddress.Source
-    /// Whether origins get RFC 7239's Forwarded beside X-Forwarded-For, -Proto and -Host.
-    package let writesForwarded: Bool
-    let traces: TraceRule
-    /// Whether the connections of HTTP/1.0 clients that ask for it are kept. Not where requests are
-    /// forwarded: some of those clients keep a connection open that a proxy in between has taken
-    /// for closed (RFC 9112 §9.3).
-    let keepsOldClients: Bool
+    package let options: Options
     /// The bounds of what origins' servers send.
     let responseLimits: ResponseLimits
     let addressRequests: TokenRate?
@@ -26,51 +17,47 @@ package final class ProxySettings: Sendable {
     let addressCalls: TokenRate?
     /// Verifications in vain that one address may cause.
     let addressFailures: TokenRate?
-    /// Whether requests leave lines in the access log.
-    package let logsAccess: Bool
-    /// The format of the lines, and which requests have one.
-    let logRule: AccessLogRule
-    /// Asks Apple about devices; `nil` where no rule needs it.
-    let devices: (any DeviceChecking)?
-    /// Check the tokens that rules name, in the order of the section `proofs`.
-    let tokenChecks: [any TokenChecker]
-    /// Signs the verdicts for origins; `nil` where they are not signed.
-    let verdictSigner: VerdictSigner?
-    /// The folder for held content that is too large for memory.
-    package let spillFolder: String
+
+    /// What beside rules, origins, times and bounds is the same for all requests.
+    package struct Options: Sendable {
+        /// The peers whose Forwarded and X-Forwarded fields are trusted.
+        package var trustedProxies: [IPNetwork] = []
+        package var addressSource = ClientAddress.Source.xForwardedFor
+        /// Whether origins get RFC 7239's Forwarded beside X-Forwarded-For, -Proto and -Host.
+        package var writesForwarded = false
+        package var traces = TraceRule.carry
+        /// Whether the connections of HTTP/1.0 clients that ask for it are kept. Not where requests
+        /// are forwarded: some of those clients keep a connection open that a proxy in between has
+        /// taken for closed (RFC 9112 §9.3).
+        var keepsOldClients = false
+        /// Whether requests leave lines in the access log.
+        package var logsAccess = false
+        /// The format of the lines, and which requests have one.
+        package var logRule = AccessLogRule()
+        /// The folder for held content that is too large for memory.
+        package var spillFolder = ""
+        /// Asks Apple about devices; `nil` where no rule needs it.
+        package var devices: (any DeviceChecking)?
+        /// Check the tokens that rules name, in the order of the section `proofs`.
+        package var tokenChecks: [any TokenChecker] = []
+        /// Signs the verdicts for origins; `nil` where they are not signed.
+        package var verdictSigner: VerdictSigner?
+
+        package init() {}
+    }
 
     package init(
         rules: RuleSet,
         origins: [OriginSettings],
         timeouts: Timeouts,
         limits: ProxyLimits,
-        trustedProxies: [IPNetwork],
-        addressSource: ClientAddress.Source,
-        writesForwarded: Bool,
-        traces: TraceRule = .carry,
-        keepsOldClients: Bool = false,
-        logsAccess: Bool,
-        logRule: AccessLogRule = AccessLogRule(),
-        spillFolder: String,
-        devices: (any DeviceChecking)? = nil,
-        tokenChecks: [any TokenChecker] = [],
-        verdictSigner: VerdictSigner? = nil
+        options: Options
     ) {
         self.rules = rules
         self.origins = origins
         self.timeouts = timeouts
         self.limits = limits
-        self.trustedProxies = trustedProxies
-        self.addressSource = addressSource
-        self.writesForwarded = writesForwarded
-        self.traces = traces
-        self.logsAccess = logsAccess
-        self.logRule = logRule
-        self.spillFolder = spillFolder
-        self.devices = devices
-        self.tokenChecks = tokenChecks
-        self.verdictSigner = verdictSigner
-        self.keepsOldClients = keepsOldClients
+        self.options = options
         addressRequests = limits.addressRequests.map { TokenRate($0, burst: limits.addressBurst) }
         addressCalls = limits.addressCalls.map { TokenRate($0, burst: $0 * 2) }
         addressFailures = limits.addressFailures.map { TokenRate($0, perSeconds: 60, burst: $0) }
@@ -81,7 +68,7 @@ package final class ProxySettings: Sendable {
     }
 
     func isTrusted(_ address: IPAddress) -> Bool {
-        trustedProxies.contains { $0.contains(address) }
+        options.trustedProxies.contains { $0.contains(address) }
     }
 }
 
@@ -227,17 +214,14 @@ extension ProxySettings {
         guard let rules = RuleSet([], default: nothing) else {
             preconditionFailure("ProxySettings: a default rule alone is a rule set")
         }
+        var options = Options()
+        options.keepsOldClients = true
         return ProxySettings(
             rules: rules,
             origins: [],
             timeouts: timeouts,
             limits: limits,
-            trustedProxies: [],
-            addressSource: .xForwardedFor,
-            writesForwarded: false,
-            keepsOldClients: true,
-            logsAccess: false,
-            spillFolder: ""
+            options: options
         )
     }
 }

@@ -4,19 +4,15 @@ import Testing
 @testable import HTTPWire
 
 struct ChannelNewsTests {
-    private final class Channel: NotedChannel {
-        var isNoted = false
-    }
-
     @Test func `a channel that was taken is let go of, though other news never ends`() {
-        var news = ChannelNews<Channel>()
-        weak var first: Channel?
+        var news = ChannelNews<HTTP2StreamChannel>()
+        weak var first: HTTP2StreamChannel?
         do {
-            let channel = Channel()
+            let channel = HTTP2StreamChannel(1)
             first = channel
             news.note(channel)
         }
-        let others = [Channel(), Channel(), Channel()]
+        let others = (2...4).map { HTTP2StreamChannel($0) }
         for other in others { news.note(other) }
         let isFirst = news.next() === first
         #expect(isFirst)

@@ -65,9 +65,9 @@ import Testing
             let server = pool.servers[0]
             let shared = server.shared(
                 connectTimeout: 1_000,
-                QueueRule(),
-                pool.host,
-                origin.loop
+                queue: QueueRule(),
+                host: pool.host,
+                on: origin.loop
             )
             health.failed(.connectTimedOut, begunAt: 1, now: origin.loop.now)
             for _ in 0..<2 { try shared.connectAlone() }

@@ -17,7 +17,7 @@ extension Transcript {
         },
         Transcript(
             "a connection that was authenticated is for nobody else",
-            RequestFacts(.get, .none, .authentication),
+            RequestFacts(.get, .none, asking: .authentication),
             ends: .whole
         ) {
             sent()
@@ -30,7 +30,7 @@ extension Transcript {
         },
         Transcript(
             "content that may be left unread isolates its connection",
-            RequestFacts(.get, .length(100), .isolation),
+            RequestFacts(.get, .length(100), asking: .isolation),
             ends: .whole
         ) {
             routing

@@ -13,7 +13,7 @@ extension RequestFacts {
     static let post = RequestFacts(.post, .length(100))
     static let put = RequestFacts(.put, .length(100))
     static let chunked = RequestFacts(.put, .chunked)
-    static let upgrade = RequestFacts(.get, .none, .upgrade)
+    static let upgrade = RequestFacts(.get, .none, asking: .upgrade)
 }
 
 extension Rule {

@@ -33,7 +33,7 @@ final class IdleOrigin {
 
     /// A connection of the pool for a request; `nil` where the request waits.
     func stream(of pool: OriginPool) -> HTTP1OriginStream? {
-        let connecting = pool.connect(for: Owner(), flow: 0, reusesIdle: true)
+        let connecting = pool.connect(for: Owner(), .init(reusesIdle: true))
         guard case .connected(let stream) = connecting else { return nil }
         return stream as? HTTP1OriginStream
     }

@@ -42,15 +42,13 @@ struct Loopback: Sendable {
         let server = ProxyLoop.operators(
             loop,
             source,
-            keys: try KeyTable(journal: MemoryJournal()),
-            issuer: ChallengeIssuer(),
-            timeouts: timeouts,
-            limits: limits
+            settings: .operators(timeouts, limits),
+            over: (try KeyTable(journal: MemoryJournal()), ChallengeIssuer())
         )
         let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
         let listener = Listener(descriptor: try Listener.open(address), on: loop)
         listener.accepted = {
-            server.accept($0, $1, ProxyLoop.Entrance(tls: nil, takesHTTP2: false))
+            Entrance(tls: nil, takesHTTP2: false).accept($0, from: $1, on: server)
         }
         try listener.start()
         let bound = Listener.boundAddress(listener.descriptor)

@@ -29,6 +29,8 @@ enum Held {
             "bytes, memory for them, and how far both directions are",
         "Sources/http/HTTPWire/HTTP2/HTTP2ClientSession.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
+        "Sources/http/HTTPWire/HTTP2/HTTP2End.swift":
+            "bytes, memory for them, times, and how far both directions are",
         "Sources/http/HTTPWire/HTTP2/HTTP2Session.swift":
             "bytes, counters, and lists; nghttp2 calls back outside of them",
         "Sources/net/EventLoops/Connection.swift": "bytes",

@@ -79,14 +79,15 @@ final class LoopUnit: Sendable {
                 listener.descriptorsMax = descriptorsMax
                 listener.ownership = socket.ownership
                 listener.accepted = { [unowned residents] descriptor, peer in
-                    let entrance = ProxyLoop.Entrance(
+                    let entrance = Entrance(
                         tls: residents.certificates[index],
                         takesHTTP2: socket.settings?.http2 == .on,
                         decides: socket.settings?.decides
                     )
                     switch socket.settings?.preface ?? .none {
-                    case .none: residents.proxy.accept(descriptor, peer, entrance)
-                    case .proxyHeader: residents.proxy.acceptProxied(descriptor, peer, entrance)
+                    case .none: entrance.accept(descriptor, from: peer, on: residents.proxy)
+                    case .proxyHeader:
+                        entrance.acceptProxied(descriptor, from: peer, on: residents.proxy)
                     }
                 }
                 listener.paused = { [unowned residents] _ in residents.proxy.acceptPaused() }

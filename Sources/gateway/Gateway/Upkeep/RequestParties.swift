@@ -32,21 +32,23 @@ extension ProxySettings {
                 limits: configuration.limits
             )
         }
+        var options = ProxySettings.Options()
+        options.trustedProxies = configuration.trustedProxies
+        options.addressSource = configuration.addressSource
+        options.writesForwarded = configuration.addressSource == .forwarded
+        options.traces = configuration.traces
+        options.logsAccess = configuration.log.access != .off
+        options.logRule = configuration.log.lines
+        options.spillFolder = configuration.spillFolder
+        options.devices = parties.devices
+        options.tokenChecks = parties.proofs.checkers(of: configuration)
+        options.verdictSigner = configuration.verdictSigner
         self.init(
             rules: configuration.rules,
             origins: origins,
             timeouts: configuration.timeouts,
             limits: configuration.limits,
-            trustedProxies: configuration.trustedProxies,
-            addressSource: configuration.addressSource,
-            writesForwarded: configuration.addressSource == .forwarded,
-            traces: configuration.traces,
-            logsAccess: configuration.log.access != .off,
-            logRule: configuration.log.lines,
-            spillFolder: configuration.spillFolder,
-            devices: parties.devices,
-            tokenChecks: parties.proofs.checkers(of: configuration),
-            verdictSigner: configuration.verdictSigner
+            options: options
         )
     }
 }

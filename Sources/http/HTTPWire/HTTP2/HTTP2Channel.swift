@@ -1,30 +1,11 @@
 /// A stream of a session: its request and its response.
-package final class HTTP2Channel: NotedChannel {
-    package let id: Int32
-    /// The driver's object for the stream; it gets the news. `nil` before the head is complete, and
-    /// when the driver has released the stream.
-    package var owner: (any HTTP2ChannelOwner)? {
-        get { driver }
-        set { driver = newValue }
-    }
-    private var driver: (any HTTP2ChannelOwner)?
-
+package final class HTTP2Channel: HTTP2StreamChannel {
     // MARK: The request
 
     /// The head, until the driver has taken it.
     @exclusivity(unchecked) var head: RequestHeadBuilder.Built?
-    /// Content that came and that the driver has not taken.
-    @exclusivity(unchecked) var inbox: [UInt8] = []
-    /// The client has sent its last byte.
-    package internal(set) var isInputEnded: Bool {
-        get { inputHasEnded }
-        set { inputHasEnded = newValue }
-    }
-    private var inputHasEnded = false
     /// Why the stream was closed, a code of RFC 9113 §7.
     @exclusivity(unchecked) package internal(set) var closeCode: UInt32?
-    /// The channel waits among the session's news.
-    @exclusivity(unchecked) var isNoted = false
     /// The request's scheme is https.
     @exclusivity(unchecked) package internal(set) var isHTTPS = false
 
@@ -35,15 +16,10 @@ package final class HTTP2Channel: NotedChannel {
 
     /// Bytes pass in both directions, each until its own end.
     @exclusivity(unchecked) var isTunnel = false
-    /// Content that is to be sent, from `outgoingStart` on.
-    @exclusivity(unchecked) var outgoing: [UInt8] = []
-    @exclusivity(unchecked) var outgoingStart = 0
     /// Bytes of content that were sent.
     @exclusivity(unchecked) package internal(set) var sentCount: UInt64 = 0
     @exclusivity(unchecked) package internal(set) var isOutputComplete = false
     @exclusivity(unchecked) var trailers: TrailerSection?
-    /// nghttp2 waits until there is more.
-    @exclusivity(unchecked) var isDeferred = false
     /// The final head was submitted.
     @exclusivity(unchecked) package internal(set) var hasResponded = false
     /// The response ends with a frame of content.
@@ -54,32 +30,13 @@ package final class HTTP2Channel: NotedChannel {
         set { outputWasSent = newValue }
     }
     private var outputWasSent = false
-    /// The client has got all that waited when the owner learned that bytes wait.
-    @exclusivity(unchecked) var isDrained = false
-    /// The owner knows that bytes wait.
-    package var isStalled: Bool {
-        get { ownerWaits }
-        set { ownerWaits = newValue }
-    }
-    private var ownerWaits = false
     /// The reset is ours, not an answer to an error.
     @exclusivity(unchecked) var isResetByUs = false
-
-    init(_ id: Int32) { self.id = id }
 
     package var isClosed: Bool { closeCode != nil }
     /// Both directions of a tunnel have ended. What came before the client's end may still be here.
     package var hasEndedTunnel: Bool { isTunnel && isInputEnded && closeCode == 0 }
     package var hasHead: Bool { head != nil }
-    /// Bytes of content that the driver has not taken.
-    package var inboxCount: Int { inbox.count }
-    /// Whether all that waited is sent. The answer is `true` once.
-    package func takeDrained() -> Bool {
-        defer { isDrained = false }
-        return isDrained
-    }
-    /// Bytes that wait to be sent.
-    package var outgoingCount: Int { outgoing.count - outgoingStart }
     /// Whether bytes wait to be sent, or the end of content: nghttp2 sends that as an empty frame,
     /// which waits until the windows are open.
     package var hasOutgoing: Bool {
@@ -89,18 +46,8 @@ package final class HTTP2Channel: NotedChannel {
 }
 
 /// A stream of a client's session: the request that goes out, and the response that comes.
-package final class HTTP2ClientChannel: NotedChannel {
-    package let id: Int32
-    /// The driver's object for the stream; it gets the news. `nil` when the driver has released the
-    /// stream.
-    package var owner: (any HTTP2ChannelOwner)? {
-        get { driver }
-        set { driver = newValue }
-    }
-    private var driver: (any HTTP2ChannelOwner)?
+package final class HTTP2ClientChannel: HTTP2StreamChannel {
     let isHead: Bool
-    /// The channel waits among the session's news.
-    @exclusivity(unchecked) var isNoted = false
     /// How the stream ended; `nil` while it is open.
     package internal(set) var end: HTTP2StreamEnd? {
         get { knownEnd }
@@ -125,15 +72,6 @@ package final class HTTP2ClientChannel: NotedChannel {
     @exclusivity(unchecked) package internal(set) var isHeadSent = false
     /// By which of the session's calls for bytes.
     var headBatch: UInt64 = 0
-    /// Content that is to be sent, from `outgoingStart` on.
-    @exclusivity(unchecked) var outgoing: [UInt8] = []
-    @exclusivity(unchecked) var outgoingStart = 0
-    /// nghttp2 waits until there is more.
-    var isDeferred = false
-    /// The owner knows that bytes wait, and wants to know when they are sent.
-    @exclusivity(unchecked) package var isStalled = false
-    /// They are sent.
-    @exclusivity(unchecked) var isDrained = false
 
     // MARK: The response
 
@@ -146,40 +84,22 @@ package final class HTTP2ClientChannel: NotedChannel {
     @exclusivity(unchecked) var headsBytes = 0
     /// The final head has come. Fields that come later are trailers.
     @exclusivity(unchecked) var hasFinalHead = false
-    /// Content that came and that the driver has not taken.
-    @exclusivity(unchecked) var inbox: [UInt8] = []
     /// The section after the content.
     @exclusivity(unchecked) package internal(set) var trailers: ResponseHeadBuilder.Built?
-    /// The server has sent its last byte.
-    package internal(set) var isInputEnded: Bool {
-        get { inputHasEnded }
-        set { inputHasEnded = newValue }
-    }
-    private var inputHasEnded = false
 
     init(_ id: Int32, isHead: Bool) {
-        self.id = id
         self.isHead = isHead
+        super.init(id)
     }
 
-    /// Bytes of content that the driver has not taken.
-    package var inboxCount: Int { inbox.count }
     /// A head waits for the driver.
     package var hasHead: Bool { !heads.isEmpty }
-    /// Bytes of content that wait to be sent.
-    package var outgoingCount: Int { outgoing.count - outgoingStart }
     /// Whether all that was added was handed over.
     package var isClear: Bool { isHeadSent && outgoingCount == 0 }
     /// Whether all content of the request is here, and its end was not handed over.
     package var isOutputComplete: Bool { if case .complete = output { true } else { false } }
     /// Whether all of the request was handed over.
     package var isOutputSent: Bool { if case .sent = output { true } else { false } }
-
-    /// Whether all that waited is sent. The answer is `true` once.
-    package func takeDrained() -> Bool {
-        defer { isDrained = false }
-        return isDrained
-    }
 
     package func takeHead() -> ResponseHeadBuilder.Built? {
         guard let head = heads.first else { return nil }
@@ -216,12 +136,6 @@ package enum HTTP2StreamEnd: Equatable, Sendable {
     case invalid
     /// The connection ended.
     case lost
-}
-
-/// The driver's object for a channel.
-package protocol HTTP2ChannelOwner: AnyObject {
-    /// Content or its end came, what waited was sent, or the stream was closed.
-    func channelChanged()
 }
 
 /// Memory in which heads are built. An event loop lends it to one connection at a time, since most

@@ -4,15 +4,7 @@ internal import CNGHTTP2
 ///
 /// It belongs to one event loop and is used from there only. For the callbacks see
 /// HTTP2Limits.swift.
-package final class HTTP2ClientSession {
-    /// Why a connection can't go on.
-    package enum Fault: Error, Equatable {
-        /// The server has exceeded a limit of the connection.
-        case excess(HTTP2Excess)
-        /// The library failed, usually because memory was short.
-        case library(Int32)
-    }
-
+package final class HTTP2ClientSession: HTTP2End {
     /// The relation to the server.
     package enum Standing: Equatable {
         /// The server's SETTINGS have not come. Leaves to `open`, `violated`.
@@ -26,27 +18,15 @@ package final class HTTP2ClientSession {
         case violated
     }
 
-    let limits: HTTP2Limits
     private let scheme: StaticString
-    /// The `nghttp2_session`; ours from `init` to `deinit`.
-    private(set) var pointer: OpaquePointer?
     @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2ClientChannel>()
     @exclusivity(unchecked) private var news = ChannelNews<HTTP2ClientChannel>()
     package var standing: Standing { relation }
     private var relation = Standing.greeting
     @exclusivity(unchecked) private var builder = ResponseHeadBuilder()
     @exclusivity(unchecked) private var ledger: HTTP2ServerLedger
-    @exclusivity(unchecked) private var walk = HTTP2FrameWalk(preface: 0)
-    /// A limit that a callback found exceeded.
-    @exclusivity(unchecked) private var excess: HTTP2Excess?
-    /// Where frames of content are written while nghttp2 is at work.
-    @exclusivity(unchecked) private var output: [UInt8] = []
     /// How often the driver has asked for bytes.
     private var batch: UInt64 = 0
-    /// The count of bytes in ``output`` from which on nghttp2 rests.
-    @exclusivity(unchecked) private var outputMax = 0
-    /// The driver's time at its last call, in milliseconds.
-    @exclusivity(unchecked) private var now: UInt64 = 0
     /// Bytes of content that came since the last call, and that are still to be acknowledged.
     @exclusivity(unchecked) private var unconsumed = 0
     /// Pings without an answer.
@@ -65,30 +45,20 @@ package final class HTTP2ClientSession {
     ///
     /// - limits: those of what the server may send.
     package init(_ limits: HTTP2Limits, isSecure: Bool) throws(Fault) {
-        self.limits = limits
         scheme = isSecure ? "https" : "http"
         ledger = HTTP2ServerLedger(limits)
-        do throws(NGHTTP2Session.Failure) {
-            let made = try NGHTTP2Session.make(.client, for: self) { callbacks in
-                setReceivingCallbacks(callbacks)
-                setSendingCallbacks(callbacks)
-            }
-            pointer = made
-            let settings = [
-                NGHTTP2Session.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
-                NGHTTP2Session.setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
-                NGHTTP2Session.setting(
-                    NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
-                    limits.head.headBytesMax
-                ),
-            ]
-            try NGHTTP2Session.begin(made, settings, window: limits.connectionWindow)
-        } catch {
-            throw .library(error.code)
+        super.init(limits, HTTP2FrameWalk(preface: 0))
+        let headBytesMax = limits.head.headBytesMax
+        let settings = [
+            NGHTTP2Session.setting(NGHTTP2_SETTINGS_ENABLE_PUSH, 0),
+            NGHTTP2Session.setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
+            NGHTTP2Session.setting(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, headBytesMax),
+        ]
+        try begin(.client, settings) { callbacks in
+            setReceivingCallbacks(callbacks)
+            setSendingCallbacks(callbacks)
         }
     }
-
-    deinit { if let pointer { nghttp2_session_del(pointer) } }
 
     /// The session that calls back.
     private static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2ClientSession? {
@@ -129,17 +99,6 @@ extension HTTP2ClientSession {
     /// Whether another request may begin, now or when a stream has ended.
     package var mayContinue: Bool {
         standing == .open && nghttp2_session_check_request_allowed(pointer) != 0
-    }
-
-    /// Whether there may be bytes for the server. Cheap, and mostly there are none.
-    package var mayHaveOutput: Bool {
-        // After the end of the session nghttp2 wants neither, whatever it still has.
-        nghttp2_session_want_write(pointer) != 0 || nghttp2_session_want_read(pointer) == 0
-    }
-
-    /// Whether the connection has nothing more to send or receive.
-    package var isOver: Bool {
-        nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
     }
 
     /// Whether a ping was sent that the server has not answered.
@@ -225,9 +184,7 @@ extension HTTP2ClientSession {
     /// Adds content to a request.
     package func append(_ content: Span<UInt8>, to channel: HTTP2ClientChannel) {
         guard channel.end == nil, case .open = channel.output, !content.isEmpty else { return }
-        // The pointer lives for the call, and the copy is made inside it.
-        content.withUnsafeBufferPointer { channel.outgoing.append(contentsOf: $0) }
-        goOn(channel)
+        add(content, to: channel)
     }
 
     /// The request's content is complete. Without this call the server sees no end of it.
@@ -241,22 +198,15 @@ extension HTTP2ClientSession {
     package func isOpen(for channel: HTTP2ClientChannel) -> Bool {
         let own =
             channel.isHeadSent
-            ? nghttp2_session_get_stream_remote_window_size(pointer, channel.id)
+            ? window(of: channel)
             // nghttp2 opens the stream with its head.
-            : Int32(
-                clamping: nghttp2_session_get_remote_settings(
+            : Int(
+                nghttp2_session_get_remote_settings(
                     pointer,
                     NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE
                 )
             )
-        let shared = nghttp2_session_get_remote_window_size(pointer)
-        return channel.outgoingCount <= Int(min(own, shared))
-    }
-
-    private func goOn(_ channel: HTTP2ClientChannel) {
-        guard channel.isDeferred else { return }
-        channel.isDeferred = false
-        nghttp2_session_resume_data(pointer, channel.id)
+        return channel.outgoingCount <= min(own, openWindow)
     }
 
     /// The counts since the last call.
@@ -271,33 +221,20 @@ extension HTTP2ClientSession {
         guard channel.end == nil else { return }
         closed(channel, .reset(code.rawValue))
         counts.resetsSent += 1
-        nghttp2_submit_rst_stream(pointer, NGHTTP2Session.noFlags, channel.id, code.rawValue)
+        submitReset(of: channel, code)
     }
 
     private func closed(_ channel: HTTP2ClientChannel, _ end: HTTP2StreamEnd) {
         channels.remove(channel.id)
         channel.end = end
-        channel.outgoing = []
-        channel.outgoingStart = 0
+        channel.forgetOutgoing()
         note(channel)
     }
 
     /// Takes bytes for the server, until there are none or about `max`.
     package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
-        self.now = now
         batch &+= 1
-        outputMax = max
-        swap(&bytes, &output)
-        defer { swap(&bytes, &output) }
-        while output.count < max {
-            var piece: UnsafePointer<UInt8>?
-            let count = nghttp2_session_mem_send(pointer, &piece)
-            guard count >= 0 else { throw .library(Int32(clamping: count)) }
-            // Frames of content were appended by a callback.
-            guard count > 0 else { break }
-            // nghttp2 keeps the piece until the next call.
-            output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
-        }
+        try fill(&bytes, atMost: max, now: now)
     }
 
     // MARK: Callbacks
@@ -358,25 +295,14 @@ extension HTTP2ClientSession {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
         let isComplete = if case .complete = channel.output { true } else { false }
-        let count = min(max, channel.outgoingCount)
-        if count == 0, !isComplete {
-            channel.isDeferred = true
-            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
-        }
-        flags |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
-        if count == channel.outgoingCount, isComplete { flags |= NGHTTP2_DATA_FLAG_EOF.rawValue }
-        return count
+        return nextContent(of: channel, isComplete: isComplete, atMost: max, &flags)
     }
 
     private func sendContent(of id: Int32, _ head: UnsafeBufferPointer<UInt8>, _ count: Int) {
         output.append(contentsOf: head)
         guard let channel = channels[id], count > 0 else { return }
-        let start = channel.outgoingStart
-        // `nextContent` saw that there are enough.
-        let end = min(start + count, channel.outgoing.count)
-        output.append(contentsOf: channel.outgoing[start..<end])
+        channel.outgoingStart += write(count, of: channel)
         ledger.frameSent()
-        channel.outgoingStart = end
         drained(channel)
     }
 
@@ -400,10 +326,7 @@ extension HTTP2ClientSession {
     package func receive(_ bytes: Span<UInt8>, now: UInt64) throws(Fault) {
         self.now = now
         do throws(HTTP2Excess) { try countFrames(of: bytes) } catch { throw .excess(error) }
-        // The pointer lives for the call, and nghttp2 keeps no copy of it.
-        let taken = bytes.withUnsafeBufferPointer {
-            nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
-        }
+        let taken = read(bytes)
         if let excess { throw .excess(excess) }
         guard taken >= 0 else { throw .library(Int32(clamping: taken)) }
         // Content counts for the connection's window until it is here: a stream whose client is
@@ -424,13 +347,7 @@ extension HTTP2ClientSession {
     /// Takes at most this number of bytes of a channel's content.
     package func takeContent(of channel: HTTP2ClientChannel, atMost max: Int) -> [UInt8] {
         guard !channel.inbox.isEmpty else { return [] }
-        var taken: [UInt8] = []
-        if channel.inbox.count <= max {
-            swap(&taken, &channel.inbox)
-        } else {
-            taken = Array(channel.inbox.prefix(max))
-            channel.inbox.removeFirst(max)
-        }
+        let taken = channel.take(atMost: max)
         if channel.end == nil { nghttp2_session_consume_stream(pointer, channel.id, taken.count) }
         return taken
     }
@@ -461,18 +378,6 @@ extension HTTP2ClientSession {
                 UnsafeBufferPointer(start: name, count: nameCount),
                 UnsafeBufferPointer(start: value, count: valueCount)
             )
-        }
-        nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _ in
-            // Otherwise the field would be left out, and the rest of the response relayed.
-            NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _,
@@ -517,7 +422,7 @@ extension HTTP2ClientSession {
             return 0
         } catch {
             // nghttp2 reads no byte after this.
-            excess = error
+            note(error)
             return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
         }
     }

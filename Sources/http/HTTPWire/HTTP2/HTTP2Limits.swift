@@ -1,6 +1,8 @@
 // HTTP/2 without sockets, by nghttp2: the server's end of a connection for clients, and the
 // client's end for origins.
 //
+//   HTTP2End            what both ends of a connection have: nghttp2's session, bytes, content
+//   HTTP2StreamChannel  what both ends keep for a stream
 //   HTTP2Session        a client's connection: bytes in, news of streams out; responses in, bytes
 //                       out
 //   HTTP2Channel        a stream of it: the request's head and content, the response's content

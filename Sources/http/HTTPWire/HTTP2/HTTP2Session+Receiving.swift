@@ -8,10 +8,7 @@ extension HTTP2Session {
     package func receive(_ bytes: Span<UInt8>, now: UInt64) throws(Fault) {
         self.now = now
         do throws(HTTP2Excess) { try countFrames(of: bytes) } catch { throw .excess(error) }
-        // The pointer lives for the call, and nghttp2 keeps no copy of it.
-        let taken = bytes.withUnsafeBufferPointer {
-            nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
-        }
+        let taken = read(bytes)
         if taken >= 0, let fault = walk.takePriorityFault() { end(by: fault) }
         if let excess = takeExcess() { throw .excess(excess) }
         guard taken < 0 else { return }
@@ -45,21 +42,11 @@ extension HTTP2Session {
         }
     }
 
-    /// Takes all content of a channel that is here.
-    package func takeContent(of channel: HTTP2Channel) -> [UInt8] {
+    /// Takes all content of a channel that is here, or at most this number of bytes of it.
+    package func takeContent(of channel: HTTP2Channel, atMost max: Int = .max) -> [UInt8] {
         guard !channel.inbox.isEmpty else { return [] }
-        var taken: [UInt8] = []
-        swap(&taken, &channel.inbox)
+        let taken = channel.take(atMost: max)
         consume(taken.count, of: channel)
-        return taken
-    }
-
-    /// Takes at most this number of bytes of a channel's content.
-    package func takeContent(of channel: HTTP2Channel, atMost max: Int) -> [UInt8] {
-        guard channel.inbox.count > max else { return takeContent(of: channel) }
-        let taken = Array(channel.inbox.prefix(max))
-        channel.inbox.removeFirst(max)
-        consume(max, of: channel)
         return taken
     }
 
@@ -97,18 +84,6 @@ extension HTTP2Session {
                 UnsafeBufferPointer(start: value, count: valueCount),
                 isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST
             )
-        }
-        nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _,
-            _ in
-            // Otherwise the field would be left out, and the rest of the request served.
-            NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
         nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, me in
             guard let session = HTTP2Session.of(me) else { return 0 }

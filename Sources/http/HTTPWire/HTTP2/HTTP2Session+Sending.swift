@@ -70,10 +70,8 @@ extension HTTP2Session {
         guard !channel.isClosed, !channel.isResetByUs, !channel.isOutputComplete,
             !content.isEmpty
         else { return }
-        // The pointer lives for the call, and the copy is made inside it.
-        content.withUnsafeBufferPointer { channel.outgoing.append(contentsOf: $0) }
         queued(content.count)
-        goOn(channel)
+        add(content, to: channel)
     }
 
     /// The response's content is complete.
@@ -84,28 +82,10 @@ extension HTTP2Session {
         goOn(channel)
     }
 
-    private func goOn(_ channel: HTTP2Channel) {
-        guard channel.isDeferred else { return }
-        channel.isDeferred = false
-        nghttp2_session_resume_data(pointer, channel.id)
-    }
-
     /// Takes bytes for the client, until there are none or about `max`. Client errors are answered
     /// here, and may exceed a limit: see ``takeExcess()``.
     package func send(into bytes: inout [UInt8], atMost max: Int, now: UInt64) throws(Fault) {
-        self.now = now
-        outputMax = max
-        swap(&bytes, &output)
-        defer { swap(&bytes, &output) }
-        while output.count < max {
-            var piece: UnsafePointer<UInt8>?
-            let count = nghttp2_session_mem_send(pointer, &piece)
-            guard count >= 0 else { throw .library(Int32(clamping: count)) }
-            // Frames of content were appended by a callback.
-            guard count > 0 else { break }
-            // nghttp2 keeps the piece until the next call.
-            output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
-        }
+        try fill(&bytes, atMost: max, now: now)
     }
 
     // MARK: Callbacks
@@ -150,15 +130,11 @@ extension HTTP2Session {
         guard let channel = channels[id] else {
             return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
         }
-        let count = min(max, channel.outgoingCount)
-        if count == 0, !channel.isOutputComplete {
-            channel.isDeferred = true
-            return Int(NGHTTP2_ERR_DEFERRED.rawValue)
-        }
-        flags |= NGHTTP2_DATA_FLAG_NO_COPY.rawValue
-        guard count == channel.outgoingCount, channel.isOutputComplete else { return count }
-        flags |= NGHTTP2_DATA_FLAG_EOF.rawValue
-        if let trailers = channel.trailers, submit(trailers, of: id) {
+        let isComplete = channel.isOutputComplete
+        let count = nextContent(of: channel, isComplete: isComplete, atMost: max, &flags)
+        if flags & NGHTTP2_DATA_FLAG_EOF.rawValue != 0, let trailers = channel.trailers,
+            submit(trailers, of: id)
+        {
             flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM.rawValue
         }
         return count
@@ -181,11 +157,7 @@ extension HTTP2Session {
     private func sendContent(of id: Int32, _ head: UnsafeBufferPointer<UInt8>, _ count: Int) {
         output.append(contentsOf: head)
         guard let channel = channels[id], count > 0 else { return }
-        let start = channel.outgoingStart
-        // `nextContent` saw that there are enough.
-        let end = min(start + count, channel.outgoing.count)
-        output.append(contentsOf: channel.outgoing[start..<end])
-        sent(end - start, of: channel)
+        sent(write(count, of: channel), of: channel)
     }
 
     private func resetSent(_ id: Int32, _ code: UInt32) {

@@ -3,42 +3,19 @@ internal import CNGHTTP2
 /// The server's end of an HTTP/2 connection.
 ///
 /// It belongs to one event loop and is used from there only.
-package final class HTTP2Session {
-    /// Why a connection can't go on.
-    package enum Fault: Error, Equatable {
-        /// The first bytes are not HTTP/2's.
-        case badPreface
-        /// The client has exceeded a limit of the connection.
-        case excess(HTTP2Excess)
-        /// The library failed, usually because memory was short.
-        case library(Int32)
-    }
-
+package final class HTTP2Session: HTTP2End {
     /// Whether the builder has heads, and memory for them.
     private enum BuiltHeads {
         case none
         case some
     }
 
-    let limits: HTTP2Limits
     private let memory: HeadMemory
     @exclusivity(unchecked) private var builtHeads = BuiltHeads.none
-    /// The `nghttp2_session`; ours from `init` to `deinit`.
-    private(set) var pointer: OpaquePointer?
     @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2Channel>()
     @exclusivity(unchecked) private var news = ChannelNews<HTTP2Channel>()
     @exclusivity(unchecked) var builder: RequestHeadBuilder
     @exclusivity(unchecked) var ledger: HTTP2Ledger
-    /// A limit that a callback found exceeded.
-    @exclusivity(unchecked) private(set) var excess: HTTP2Excess?
-    /// Where frames of content are written while nghttp2 is at work.
-    @exclusivity(unchecked) var output: [UInt8] = []
-    /// The count of bytes in ``output`` from which on nghttp2 rests.
-    @exclusivity(unchecked) var outputMax = 0
-    /// The driver's time at its last call, in milliseconds.
-    @exclusivity(unchecked) var now: UInt64 = 0
-    /// Where frames begin.
-    @exclusivity(unchecked) var walk = HTTP2FrameWalk()
     /// The newest stream that a head came for.
     @exclusivity(unchecked) var newestHead: UInt32 = 0
     /// Bytes of the trailers that are under way, unpacked.
@@ -58,23 +35,15 @@ package final class HTTP2Session {
     /// - nonce: random, and another one for each connection.
     /// - memory: the event loop's.
     package init(_ limits: HTTP2Limits, nonce: UInt64, memory: HeadMemory) throws(Fault) {
-        self.limits = limits
         self.memory = memory
         builder = RequestHeadBuilder(nonce: nonce)
         ledger = HTTP2Ledger(limits)
-        do throws(NGHTTP2Session.Failure) {
-            let made = try NGHTTP2Session.make(.server, for: self) { callbacks in
-                setReceivingCallbacks(callbacks)
-                setSendingCallbacks(callbacks)
-            }
-            pointer = made
-            try NGHTTP2Session.begin(made, settings, window: limits.connectionWindow)
-        } catch {
-            throw .library(error.code)
+        super.init(limits, HTTP2FrameWalk())
+        try begin(.server, settings) { callbacks in
+            setReceivingCallbacks(callbacks)
+            setSendingCallbacks(callbacks)
         }
     }
-
-    deinit { if let pointer { nghttp2_session_del(pointer) } }
 
     private var settings: [nghttp2_settings_entry] {
         let headBytesMax = limits.head.headBytesMax
@@ -97,11 +66,6 @@ package final class HTTP2Session {
     }
 
     // MARK: Notes that callbacks make
-
-    func note(_ excess: HTTP2Excess) { if self.excess == nil { self.excess = excess } }
-
-    /// The limit that a callback found exceeded since the last call.
-    package func takeExcess() -> HTTP2Excess? { excess.take() }
 
     func note(_ channel: HTTP2Channel) { news.note(channel) }
 
@@ -146,8 +110,7 @@ package final class HTTP2Session {
     /// Drops the bytes that wait to be sent.
     private func forgetOutput(of channel: HTTP2Channel) {
         waitingBytes -= channel.outgoingCount
-        channel.outgoing = []
-        channel.outgoingStart = 0
+        channel.forgetOutgoing()
     }
 
     func sent(_ count: Int, of channel: HTTP2Channel) {
@@ -155,8 +118,7 @@ package final class HTTP2Session {
         channel.sentCount &+= UInt64(count)
         waitingBytes -= count
         guard channel.outgoingCount == 0 else { return }
-        channel.outgoing = []
-        channel.outgoingStart = 0
+        channel.forgetOutgoing()
         drained(channel)
     }
 
@@ -220,29 +182,9 @@ extension HTTP2Session {
         channel.outgoingCount <= min(window(of: channel), openWindow)
     }
 
-    /// Content that the client takes on a stream; below 0 after it has made all windows smaller
-    /// (RFC 9113 §6.9.2).
-    private func window(of channel: HTTP2Channel) -> Int {
-        Int(nghttp2_session_get_stream_remote_window_size(pointer, channel.id))
-    }
-
-    /// Content that the client takes on all streams together.
-    private var openWindow: Int { Int(nghttp2_session_get_remote_window_size(pointer)) }
-
     package var openCount: Int { channels.count }
 
     package var openChannels: [HTTP2Channel] { channels.channels }
-
-    /// Whether there may be bytes for the client. Cheap, and mostly there are none.
-    package var mayHaveOutput: Bool {
-        // After the end of the session nghttp2 wants neither, whatever it still has.
-        nghttp2_session_want_write(pointer) != 0 || nghttp2_session_want_read(pointer) == 0
-    }
-
-    /// Whether the connection has nothing more to send or receive.
-    package var isOver: Bool {
-        nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
-    }
 }
 
 // Endings.
@@ -280,10 +222,6 @@ extension HTTP2Session {
     package func refuse(_ channel: HTTP2Channel) {
         guard !channel.isClosed else { return }
         submitReset(of: channel, .refusedStream)
-    }
-
-    func submitReset(of channel: HTTP2Channel, _ code: HTTP2Code) {
-        nghttp2_submit_rst_stream(pointer, NGHTTP2Session.noFlags, channel.id, code.rawValue)
     }
 }
 

@@ -43,6 +43,18 @@ enum NGHTTP2Session {
         // The ledgers count, by the limits of the configuration.
         cnghttp2_count_nothing(option)
         set(callbacks)
+        nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _ in
+            // Otherwise the field would be left out, and the rest of the message served.
+            NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
+        }
         let owner = Unmanaged.passUnretained(owner).toOpaque()
         var made: OpaquePointer?
         let code =
@@ -80,14 +92,8 @@ enum NGHTTP2Session {
     }
 }
 
-/// What a connection keeps for each stream. It is among its connection's news once at most.
-protocol NotedChannel: AnyObject {
-    /// Whether it is among the news.
-    var isNoted: Bool { get set }
-}
-
 /// Channels with news, in the order in which it came.
-struct ChannelNews<Channel: NotedChannel> {
+struct ChannelNews<Channel: HTTP2StreamChannel> {
     /// The most places whose memory is kept.
     private static var keptMax: Int { 16 }
 

@@ -299,14 +299,24 @@ extension CheckCall: ClientStream {
     private func impossible() -> Never { preconditionFailure("CheckCall: a response of an origin") }
 }
 
-/// What the message of a call says of the request that it names.
-struct AskedRequest {
-    /// The peer that has sent the request to the asking proxy; `nil` where that is not known.
-    let peer: IPAddress?
-    /// Whether the target and each field line are the client's own bytes.
-    let isExact: Bool
-    /// Whether the content can be all of the request's content, and is its own bytes.
-    let isWhole: Bool
-    /// Names of its fields by which an application could execute another request.
-    let misleading: [String]
+// The owners of clients' streams.
+extension ProxyLoop {
+    /// The owner that serves the request of a stream. ``ClientStreamOwner/begin(_:fault:)`` follows
+    /// with the same head.
+    func owner(
+        for stream: any ClientStream,
+        _ bytes: Span<UInt8>,
+        fault: Malformed.Reason?
+    ) -> any ClientStreamOwner {
+        guard fault == nil else { return Exchange(self, for: stream, .malformed) }
+        let form = stream.peer.decides?.form
+        if form == .extAuthzGRPC, stream.spoken == .http2, stream.peer.isTrusted,
+            CheckCall.isAsked(by: heads.request, bytes)
+        {
+            return CheckCall(self, for: stream)
+        }
+        let isPooled = settings.limits.pooledMax > 0
+        let facts = RequestFacts(heads.request, bytes, isPooled: isPooled, isQuestion: form != nil)
+        return Exchange(self, for: stream, facts)
+    }
 }

@@ -119,6 +119,18 @@ protocol ClientStream: AnyObject {
     ) -> (stream: any ByteStream, early: [UInt8])?
 }
 
+/// What the message of a call says of the request that it names.
+struct AskedRequest {
+    /// The peer that has sent the request to the asking proxy; `nil` where that is not known.
+    let peer: IPAddress?
+    /// Whether the target and each field line are the client's own bytes.
+    let isExact: Bool
+    /// Whether the content can be all of the request's content, and is its own bytes.
+    let isWhole: Bool
+    /// Names of its fields by which an application could execute another request.
+    let misleading: [String]
+}
+
 /// What became of bytes for a client.
 enum ClientOutput {
     /// The kernel has them all.
@@ -247,19 +259,16 @@ final class ClientPeer {
     @exclusivity(unchecked) var settingsNumber: UInt32
 
     init(
-        address: IPAddress,
-        isUnix: Bool,
+        _ peer: SocketAddress,
         isSecure: Bool,
-        decides: DecisionQuestion? = nil,
-        entry: AddressEntry?,
+        decides: DecisionQuestion?,
         provenance: consuming ProvenanceWriter,
         settingsNumber: UInt32
     ) {
-        self.address = address
-        self.isUnix = isUnix
+        address = peer.ipAddress
+        isUnix = peer.isUnix
         self.isSecure = isSecure
         self.decides = decides
-        self.entry = entry
         self.provenance = provenance
         self.settingsNumber = settingsNumber
     }
@@ -272,7 +281,7 @@ final class ClientPeer {
     func writeProvenance(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ address: ClientAddress,
+        from address: ClientAddress,
         keepsHost: Bool,
         into out: inout [UInt8]
     ) {

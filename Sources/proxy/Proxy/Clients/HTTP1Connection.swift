@@ -23,7 +23,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     // The order leaves no padding: there are many idle connections.
 
     let host: ProxyLoop
-    private var phase: Phase
+    private var phase = Phase.head
     /// Whether the scanner has seen all of the inbox.
     private var isInboxScanned = false
     /// The address is over a limit. The next request is not read yet, so that a flood costs its
@@ -44,19 +44,25 @@ final class HTTP1Connection: Connection, ClientConnection {
         _ peer: SocketAddress,
         tls: TLSSession?,
         client: ClientPeer,
-        takesHTTP2: Bool,
-        host: ProxyLoop,
-        on loop: EventLoop
+        host: ProxyLoop
     ) {
         self.host = host
         self.client = client
-        phase = takesHTTP2 ? .first : .head
         scanner = HeadScanner(.request(isSecure: tls != nil))
-        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: loop)
+        super.init(
+            descriptor: descriptor,
+            peer: peer,
+            isConnecting: false,
+            tls: tls,
+            on: host.loop
+        )
     }
 
     /// Waits for the first head.
-    func begin() { setDeadline(milliseconds: whileServing(host.settings.timeouts.handshake)) }
+    func begin(takesHTTP2: Bool) {
+        if takesHTTP2 { phase = .first }
+        setDeadline(milliseconds: whileServing(host.settings.timeouts.handshake))
+    }
 
     /// The time to wait for a request: shorter while the gateway drains.
     private func whileServing(_ milliseconds: UInt64) -> UInt64 {
@@ -252,15 +258,7 @@ extension HTTP1Connection {
             return close()
         }
         let successor = handOver { descriptor, tls in
-            HTTP2Connection(
-                descriptor,
-                peer,
-                tls: tls,
-                client: client,
-                session: session,
-                host: host,
-                on: loop
-            )
+            HTTP2Connection(descriptor, tls: tls, after: self, session: session)
         }
         host.replaced(self, by: successor)
         successor.begin(bytes)
@@ -307,7 +305,7 @@ extension HTTP1Connection {
         } catch {
             fault = error.reason
         }
-        let stream = HTTP1Stream(self, heads.request, settings, isMalformed: fault != nil)
+        let stream = HTTP1Stream(heads.request, on: self, settings, isMalformed: fault != nil)
         let owner = host.owner(for: stream, head, fault: fault)
         stream.owner = owner
         phase = .request(stream)

@@ -49,8 +49,8 @@ final class HTTP1Stream {
     var hasSent = false
 
     init(
-        _ connection: HTTP1Connection,
         _ head: borrowing RequestHead,
+        on connection: HTTP1Connection,
         _ settings: ProxySettings,
         isMalformed: Bool
     ) {
@@ -60,7 +60,7 @@ final class HTTP1Stream {
         let mayPersist =
             switch head.version {
             case .http11: true
-            case .http10: settings.keepsOldClients
+            case .http10: settings.options.keepsOldClients
             }
         awaitsContinue = !isMalformed && head.expectsContinue
         let framing = isMalformed ? BodyFraming.none : head.framing

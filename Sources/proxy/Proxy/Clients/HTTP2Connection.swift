@@ -79,19 +79,23 @@ final class HTTP2Connection: Connection, ClientConnection {
     private static let fewStreams = 8
     static let pauseMilliseconds: UInt64 = 1_000
 
+    /// Goes on with the socket of a connection whose client turned out to speak HTTP/2.
     init(
         _ descriptor: Int32,
-        _ peer: SocketAddress,
         tls: TLSSession?,
-        client: ClientPeer,
-        session: HTTP2Session,
-        host: ProxyLoop,
-        on loop: EventLoop
+        after connection: HTTP1Connection,
+        session: HTTP2Session
     ) {
-        self.host = host
-        self.client = client
+        host = connection.host
+        client = connection.client
         self.session = session
-        super.init(descriptor: descriptor, peer: peer, isConnecting: false, tls: tls, on: loop)
+        super.init(
+            descriptor: descriptor,
+            peer: connection.peer,
+            isConnecting: false,
+            tls: tls,
+            on: connection.loop
+        )
     }
 
     /// Begins with the bytes that showed that the client speaks HTTP/2.
@@ -273,7 +277,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         }
         // In HTTP/1.1 such a head ends its connection; here only too many of them do.
         if fault != nil { session.clientErred() }
-        let stream = HTTP2Stream(self, channel, heads.request, isMalformed: fault != nil)
+        let stream = HTTP2Stream(heads.request, channel, on: self, isMalformed: fault != nil)
         stream.isCounted = true
         channel.owner = stream
         let owner = host.owner(for: stream, head, fault: fault)

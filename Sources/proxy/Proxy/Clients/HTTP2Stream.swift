@@ -39,9 +39,9 @@ final class HTTP2Stream {
     @exclusivity(unchecked) private var countAtDeadline: UInt64 = 0
 
     init(
-        _ connection: HTTP2Connection,
-        _ channel: HTTP2Channel,
         _ head: borrowing RequestHead,
+        _ channel: HTTP2Channel,
+        on connection: HTTP2Connection,
         isMalformed: Bool
     ) {
         self.connection = connection

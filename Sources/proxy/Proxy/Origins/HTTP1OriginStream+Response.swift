@@ -74,7 +74,7 @@ extension HTTP1OriginStream {
                 guard heads.response.isInterim else {
                     inbox = []
                     let rest = bytes.extracting(droppingFirst: start)
-                    return takeResponse(heads.response, head, rest, owner)
+                    return takeResponse(heads.response, head, rest: rest, for: owner)
                 }
                 interimCount += 1
                 guard interimCount <= limits.interimMax else { return .tooManyInterim }
@@ -90,8 +90,8 @@ extension HTTP1OriginStream {
     private func takeResponse(
         _ head: borrowing ResponseHead,
         _ bytes: Span<UInt8>,
-        _ rest: Span<UInt8>,
-        _ owner: any OriginStreamOwner
+        rest: Span<UInt8>,
+        for owner: any OriginStreamOwner
     ) -> OriginRead {
         progress = .content
         body = BodyReader(head.framing, limits: limits.head)

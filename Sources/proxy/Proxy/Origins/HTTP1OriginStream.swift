@@ -59,18 +59,17 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     var isPersistent = false
 
     init(
-        _ server: OriginServer,
         _ use: Use,
+        over socket: OriginSocket,
         _ preface: [UInt8],
-        _ socket: OriginSocket,
         host: any OriginHost,
         on loop: EventLoop
     ) {
         self.use = use
         self.preface = preface
         // Trials, like checks, don't count as connections for requests.
-        place = if case .dial = use, server.isLimited { .held } else { .none }
-        super.init(server, socket, host: host, on: loop)
+        place = if case .dial = use, socket.server.isLimited { .held } else { .none }
+        super.init(socket, host: host, on: loop)
         if case .dial(let dial) = use {
             flow = dial.flow
             load.reserve(at: server)

@@ -63,16 +63,15 @@ final class HTTP2OriginConnection: OriginConnection {
     private static let idleMilliseconds: UInt64 = 5_000
 
     init(
-        _ server: OriginServer,
-        _ socket: OriginSocket,
         _ session: HTTP2ClientSession,
-        _ shared: SharedConnections,
-        _ host: any OriginHost,
+        over socket: OriginSocket,
+        for shared: SharedConnections,
+        host: any OriginHost,
         on loop: EventLoop
     ) {
         self.session = session
         self.shared = shared
-        super.init(server, socket, host: host, on: loop)
+        super.init(socket, host: host, on: loop)
     }
 
     /// Begins to connect.

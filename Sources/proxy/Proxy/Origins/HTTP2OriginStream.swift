@@ -51,8 +51,8 @@ final class HTTP2OriginStream {
     @exclusivity(unchecked) private(set) var trailers: TrailerSection?
 
     private init(
-        _ server: OriginServer,
         _ state: State,
+        at server: OriginServer,
         _ shared: SharedConnections,
         on loop: EventLoop
     ) {
@@ -67,13 +67,13 @@ final class HTTP2OriginStream {
 
     /// A stream that waits for a connection.
     convenience init(
-        _ server: OriginServer,
-        _ dial: OriginDial,
+        at server: OriginServer,
+        for dial: OriginDial,
         as waiter: WaitingLine.Waiter,
         _ shared: SharedConnections,
         on loop: EventLoop
     ) {
-        self.init(server, .waiting(dial, as: waiter), shared, on: loop)
+        self.init(.waiting(dial, as: waiter), at: server, shared, on: loop)
     }
 
     /// A stream of a connection that has room.
@@ -83,7 +83,7 @@ final class HTTP2OriginStream {
         _ shared: SharedConnections,
         on loop: EventLoop
     ) {
-        self.init(server, .joined(connection), shared, on: loop)
+        self.init(.joined(connection), at: server, shared, on: loop)
         takePlace(on: connection)
     }
 
@@ -332,7 +332,7 @@ extension HTTP2OriginStream {
 
     func receive(for owner: any OriginStreamOwner) -> OriginRead {
         guard case .busy(let connection, let channel) = state else { return .broke }
-        let found = take(channel, connection, owner)
+        let found = take(channel, connection, for: owner)
         switch found {
         case .some, .none, .complete, .stopped, .refused: break
         case .broke:
@@ -350,7 +350,7 @@ extension HTTP2OriginStream {
     private func take(
         _ channel: HTTP2ClientChannel,
         _ connection: HTTP2OriginConnection,
-        _ owner: any OriginStreamOwner
+        for owner: any OriginStreamOwner
     ) -> OriginRead {
         switch progress {
         case .head: return takeHeads(of: channel, connection, owner) ?? ended(channel)

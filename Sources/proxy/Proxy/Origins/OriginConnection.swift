@@ -22,8 +22,8 @@ class OriginConnection: Connection {
     final var begunAt: UInt64
     private var making: Making
 
-    init(_ server: OriginServer, _ socket: OriginSocket, host: any OriginHost, on loop: EventLoop) {
-        self.server = server
+    init(_ socket: OriginSocket, host: any OriginHost, on loop: EventLoop) {
+        server = socket.server
         self.host = host
         begunAt = loop.now
         making = !socket.isConnecting && socket.tls == nil ? .ended : .connecting
@@ -117,12 +117,14 @@ class OriginConnection: Connection {
 
 /// A socket that connects to a server, and the TLS machine for it.
 struct OriginSocket {
+    let server: OriginServer
     let descriptor: Int32
     /// Whether `connect` still runs.
     let isConnecting: Bool
     let tls: TLSSession?
 
     init(to server: OriginServer) throws(SocketError) {
+        self.server = server
         do throws(TLSFailure) {
             tls = try server.settings.tls.map { one throws(TLSFailure) in try one.session() }
         } catch {

@@ -37,17 +37,15 @@ final class OriginDial {
     init(
         _ pool: OriginPool,
         for owner: any OriginStreamOwner,
-        flow: Int,
-        affinity: UInt64,
-        _ preface: [UInt8],
-        by end: UInt64
+        _ demand: OriginPool.Demand,
+        preface: [UInt8]
     ) {
         self.pool = pool
         self.owner = owner
-        self.flow = flow
-        self.affinity = affinity
+        flow = demand.flow
+        affinity = demand.affinity
         self.preface = preface
-        self.end = end
+        end = demand.end
     }
 
     var lastServer: OriginServer? { tried.last }

@@ -44,26 +44,29 @@ final class OriginPool {
         case failed(Unreached)
     }
 
+    /// How a request wants its connection.
+    struct Demand {
+        /// The flow in which the event loop schedules the connection.
+        var flow = 0
+        /// The value that requests for the same server have in common, where the origin's balance
+        /// uses a hash.
+        var affinity: UInt64 = 0
+        /// Whether an idle connection may be used.
+        var reusesIdle: Bool
+        /// The ends of the client's connection, where the origin gets them
+        /// (``OriginSettings/preface``).
+        var ends: OriginPreface.Ends?
+        /// A server that is chosen only when no other is left.
+        var avoided: OriginServer?
+        /// When connects end at the latest, milliseconds of ``EventLoop/now``.
+        var end = UInt64.max
+    }
+
     /// Gets a connection for a request.
-    ///
-    /// - flow: the flow in which the event loop schedules the connection.
-    /// - affinity: the value that requests for the same server have in common, where the origin's
-    ///   balance uses a hash.
-    /// - reusesIdle: whether an idle connection may be used.
-    /// - ends: of the client's connection, where the origin gets them (``OriginSettings/preface``).
-    /// - avoided: a server that is chosen only when no other is left.
-    /// - end: when connects end at the latest, milliseconds of ``EventLoop/now``.
-    func connect(
-        for owner: any OriginStreamOwner,
-        flow: Int,
-        affinity: UInt64 = 0,
-        reusesIdle: Bool,
-        naming ends: OriginPreface.Ends? = nil,
-        avoiding avoided: OriginServer? = nil,
-        by end: UInt64 = .max
-    ) -> Connecting {
-        let preface = settings.preface.bytes(ends)
-        let other = avoided.flatMap { avoided in
+    func connect(for owner: any OriginStreamOwner, _ demand: Demand) -> Connecting {
+        let preface = settings.preface.bytes(demand.ends)
+        let (affinity, reusesIdle) = (demand.affinity, demand.reusesIdle)
+        let other = demand.avoided.flatMap { avoided in
             choose(after: [avoided], affinity: affinity, reusesIdle: reusesIdle, onlyFit: true)
         }
         let choice: Choice
@@ -80,11 +83,11 @@ final class OriginPool {
         case .server(let server):
             guard reusesIdle, let ready = ready(server, preface) else { break }
             host.note(.connectionReused)
-            ready.take(for: owner, flow: flow)
+            ready.take(for: owner, flow: demand.flow)
             return .connected(ready)
         case .full: break
         }
-        let dial = OriginDial(self, for: owner, flow: flow, affinity: affinity, preface, by: end)
+        let dial = OriginDial(self, for: owner, demand, preface: preface)
         return dial.begin(choice)
     }
 
@@ -123,7 +126,9 @@ final class OriginPool {
         let now = loop.now
         var full: [OriginServer] = []
         for role in roles {
-            if !onlyFit, let due = serverOnTrial(role, tried, now) { return .server(due) }
+            if !onlyFit, let due = serverOnTrial(role, after: tried, now: now) {
+                return .server(due)
+            }
             let place = balancer.choose(affinity: affinity) { place in
                 let server = servers[place]
                 guard server.settings.role == role, !server.state.isClosed,
@@ -169,8 +174,8 @@ final class OriginPool {
     /// - Returns: the server that gets this request.
     private func serverOnTrial(
         _ role: OriginServerSettings.Role,
-        _ tried: [OriginServer],
-        _ now: UInt64
+        after tried: [OriginServer],
+        now: UInt64
     ) -> OriginServer? {
         for server in servers where server.settings.role == role {
             guard case .trialDue = server.state.standing(now: now), !server.state.isClosed,
@@ -239,7 +244,7 @@ final class OriginPool {
             if case .dial = use { server.freed(on: loop) }
             throw error
         }
-        let stream = HTTP1OriginStream(server, use, preface, socket, host: host, on: loop)
+        let stream = HTTP1OriginStream(use, over: socket, preface, host: host, on: loop)
         try stream.start(isConnecting: socket.isConnecting)
         return stream
     }
@@ -247,9 +252,9 @@ final class OriginPool {
     private func shared(_ server: OriginServer) -> SharedConnections {
         server.shared(
             connectTimeout: settings.rules.connectTimeout,
-            settings.rules.queue,
-            host,
-            loop
+            queue: settings.rules.queue,
+            host: host,
+            on: loop
         )
     }
 

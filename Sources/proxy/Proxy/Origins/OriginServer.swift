@@ -157,9 +157,9 @@ final class OriginServer {
     /// Its connections of HTTP/2, with the current settings of its origin.
     func shared(
         connectTimeout: UInt64,
-        _ queue: QueueRule,
-        _ host: any OriginHost,
-        _ loop: EventLoop
+        queue: QueueRule,
+        host: any OriginHost,
+        on loop: EventLoop
     ) -> SharedConnections {
         guard let settings = settings.http2 else {
             preconditionFailure("OriginServer: it speaks HTTP/1.1")

@@ -128,6 +128,23 @@ package struct QueueRule: Hashable, Sendable {
     package init() {}
 }
 
+/// How an origin's servers are spoken to over HTTP/2.
+package struct OriginHTTP2: Hashable, Sendable {
+    /// The bounds of a connection.
+    let limits: HTTP2Limits
+    /// The most connections of an event loop to a server.
+    let connectionsMax: Int
+
+    /// - head: the limits of a response's head.
+    package init(_ rules: OriginRules, head: HeadLimits) {
+        var limits = HTTP2Limits()
+        limits.head = head
+        limits.streamsMax = rules.http2Streams
+        self.limits = limits
+        connectionsMax = rules.http2Connections
+    }
+}
+
 /// The limits on what a server may send.
 package final class ResponseLimits: Sendable {
     /// Limits of the head, and of the framing of content.
@@ -178,14 +195,6 @@ package struct Ejection: Hashable, Sendable {
 
     /// Whether one more of `count` servers may be ejected, when `ejected` are.
     func allows(ejected: Int, of count: Int) -> Bool { (ejected + 1) * 100 <= share * count }
-}
-
-/// The host of the requests that go to origins on an event loop.
-protocol OriginHost: AnyObject {
-    /// The memory in which responses' heads are read.
-    var heads: HeadScratch { get }
-    /// Counts events on the way to a server.
-    func note(_ event: OriginEvent)
 }
 
 /// One server of an origin.
@@ -240,5 +249,31 @@ package struct OriginServerSettings: Sendable {
     func suits(_ other: OriginServerSettings) -> Bool {
         state === other.state && tls?.context === other.tls?.context && tls?.name == other.tls?.name
             && http2 == other.http2 && (connectionsMax == nil) == (other.connectionsMax == nil)
+    }
+}
+
+/// What an origin's server gets at the beginning of a connection, before TLS: `proxy_protocol`.
+package enum OriginPreface: String, CaseIterable, Sendable {
+    /// Nothing.
+    case none = "off"
+    /// A PROXY header of version 2, which names the client.
+    ///
+    /// The header holds for the whole connection. So a connection carries requests of one client
+    /// alone: it is used again only for requests whose header would be the same, the client's port
+    /// included, by which an origin's log tells clients behind one address apart.
+    case proxyHeader = "v2"
+
+    /// Both ends of the client's connection.
+    typealias Ends = (source: ProxyHeader.End, destination: ProxyHeader.End)
+
+    /// The bytes for a client. Without `ends`, the bytes for connections of the gateway's own.
+    func bytes(_ ends: Ends?) -> [UInt8] {
+        switch self {
+        case .none: return []
+        case .proxyHeader:
+            var bytes: [UInt8] = []
+            ProxyHeader.append(ends, to: &bytes)
+            return bytes
+        }
     }
 }

@@ -137,6 +137,14 @@ protocol OriginStreamOwner: AnyObject {
     func originContent(_ piece: Span<UInt8>)
 }
 
+/// The host of the requests that go to origins on an event loop.
+protocol OriginHost: AnyObject {
+    /// The memory in which responses' heads are read.
+    var heads: HeadScratch { get }
+    /// Counts events on the way to a server.
+    func note(_ event: OriginEvent)
+}
+
 /// An event on the way to a server.
 enum OriginEvent {
     case connectBegan
@@ -202,30 +210,4 @@ enum ResponseProgress {
     case complete
     /// Reading can't continue.
     case broken
-}
-
-/// What an origin's server gets at the beginning of a connection, before TLS: `proxy_protocol`.
-package enum OriginPreface: String, CaseIterable, Sendable {
-    /// Nothing.
-    case none = "off"
-    /// A PROXY header of version 2, which names the client.
-    ///
-    /// The header holds for the whole connection. So a connection carries requests of one client
-    /// alone: it is used again only for requests whose header would be the same, the client's port
-    /// included, by which an origin's log tells clients behind one address apart.
-    case proxyHeader = "v2"
-
-    /// Both ends of the client's connection.
-    typealias Ends = (source: ProxyHeader.End, destination: ProxyHeader.End)
-
-    /// The bytes for a client. Without `ends`, the bytes for connections of the gateway's own.
-    func bytes(_ ends: Ends?) -> [UInt8] {
-        switch self {
-        case .none: return []
-        case .proxyHeader:
-            var bytes: [UInt8] = []
-            ProxyHeader.append(ends, to: &bytes)
-            return bytes
-        }
-    }
 }

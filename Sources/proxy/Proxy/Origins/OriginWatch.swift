@@ -55,7 +55,12 @@ package final class OriginWatch {
             for server in origin.servers {
                 let id = ObjectIdentifier(server.state)
                 if let check = origin.rules.check {
-                    next[id] = row(server, check, origin, rows.removeValue(forKey: id))
+                    next[id] = row(
+                        of: server,
+                        check,
+                        in: origin,
+                        before: rows.removeValue(forKey: id)
+                    )
                 } else {
                     server.state.forgetChecks(now: loop.now)
                 }
@@ -67,10 +72,10 @@ package final class OriginWatch {
     }
 
     private func row(
-        _ server: OriginServerSettings,
+        of server: OriginServerSettings,
         _ check: ServerCheck,
-        _ origin: OriginSettings,
-        _ before: Row?
+        in origin: OriginSettings,
+        before: Row?
     ) -> Row {
         before?.call?.cancel()
         var alone = origin
@@ -106,7 +111,9 @@ package final class OriginWatch {
 
     private func look() {
         let now = loop.now
-        for (id, row) in rows where row.call == nil && row.dueAt <= now { begin(id, row, now) }
+        for (id, row) in rows where row.call == nil && row.dueAt <= now {
+            begin(row, of: id, now: now)
+        }
         tryServers()
         for origin in origins {
             origin.state.look(now: now)
@@ -130,7 +137,7 @@ package final class OriginWatch {
         alarm?.set(nanoseconds: MonotonicClock.nanoseconds &+ milliseconds &* 1_000_000)
     }
 
-    private func begin(_ id: ObjectIdentifier, _ row: Row, _ now: UInt64) {
+    private func begin(_ row: Row, of id: ObjectIdentifier, now: UInt64) {
         // A tenth more or less, so that the checks of many gateways don't stay synchronous.
         let tenth = row.check.interval / 10
         rows[id]?.dueAt = now &+ row.check.interval &- tenth &+ .random(in: 0...2 * tenth)

@@ -1,23 +1,6 @@
 import EventLoops
 import Glibc
-package import HTTPWire
-
-/// How an origin's servers are spoken to over HTTP/2.
-package struct OriginHTTP2: Hashable, Sendable {
-    /// The bounds of a connection.
-    let limits: HTTP2Limits
-    /// The most connections of an event loop to a server.
-    let connectionsMax: Int
-
-    /// - head: the limits of a response's head.
-    package init(_ rules: OriginRules, head: HeadLimits) {
-        var limits = HTTP2Limits()
-        limits.head = head
-        limits.streamsMax = rules.http2Streams
-        self.limits = limits
-        connectionsMax = rules.http2Connections
-    }
-}
+import HTTPWire
 
 /// The HTTP/2 connections of one event loop to one server, and the requests that wait for a stream.
 ///
@@ -97,7 +80,7 @@ final class SharedConnections {
                 }
             }
         }
-        let stream = HTTP2OriginStream(server, dial, as: waiter, self, on: loop)
+        let stream = HTTP2OriginStream(at: server, for: dial, as: waiter, self, on: loop)
         waiting[waiter.id] = stream
         return stream
     }
@@ -137,7 +120,13 @@ final class SharedConnections {
             Connection.discard(socket.descriptor)
             throw SocketError("http2", code: ENOMEM)
         }
-        let connection = HTTP2OriginConnection(server, socket, session, self, host, on: loop)
+        let connection = HTTP2OriginConnection(
+            session,
+            over: socket,
+            for: self,
+            host: host,
+            on: loop
+        )
         try connection.begin(connectTimeout, isConnecting: socket.isConnecting)
         making = connection
     }

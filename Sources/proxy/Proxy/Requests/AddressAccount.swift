@@ -1,4 +1,3 @@
-import EventLoops
 import HTTPWire
 import Telemetry
 import Verification
@@ -31,6 +30,17 @@ struct AddressAccount {
         }
     }
 
+    /// Whether the entry was released at the end of the request.
+    var isReleased: Bool { if case .released = holding { true } else { false } }
+
+    /// Whether the connection carries this client's requests alone, so that it may be read later.
+    var hasConnection: Bool {
+        switch holding {
+        case .none, .ofConnection: true
+        case .ofRequest, .released: false
+        }
+    }
+
     /// Gives up the entry.
     ///
     /// - Returns: the entry, if it was held for this request alone. The caller releases it.
@@ -39,54 +49,5 @@ struct AddressAccount {
         if case .none = held { return nil }
         holding = .released
         return if case .ofRequest(let entry) = held { entry } else { nil }
-    }
-}
-
-// The limits of the client's address.
-extension Exchange {
-    /// Whether the client's address is known.
-    var hasAddress: Bool {
-        guard client != nil, account.address == peer.address else { return true }
-        return !peer.isUnix || peer.isTrusted
-    }
-
-    /// Charges this number of further tokens for the call: one for each challenge.
-    func oweCalls(_ count: Int) {
-        guard count > 0, let rate = settings.addressCalls else { return }
-        account.entry?.oweCalls(count, rate, now: record.startedAt)
-    }
-
-    /// Whether the gateway may verify a signature for the address.
-    func mayVerify(now: UInt64) -> Bool {
-        guard let wait = verificationWait(now: now) else { return true }
-        account.wait = wait
-        return false
-    }
-
-    /// Nanoseconds until the gateway may verify a signature for the address; `nil` when it may now.
-    func verificationWait(now: UInt64) -> UInt64? {
-        settings.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
-    }
-
-    /// Counts a verification that failed. The client may have gone by then.
-    func addFailure(now: UInt64) {
-        guard let rate = settings.addressFailures else { return }
-        switch account.holding {
-        case .none: break
-        case .ofConnection(let entry), .ofRequest(let entry): entry.addFailure(rate, now: now)
-        case .released:
-            guard case .held(let entry) = proxy.hold(account.address, max: nil) else { return }
-            entry.addFailure(rate, now: now)
-            entry.release(now: now)
-        }
-    }
-
-    /// The address is over a limit. A connection of its own is then not read for a while. The
-    /// connection of a trusted proxy is read on, since it also carries other clients' requests.
-    func pauseAddress() {
-        switch account.holding {
-        case .none, .ofConnection: client?.pause()
-        case .ofRequest, .released: break
-        }
     }
 }

@@ -59,14 +59,16 @@ struct Admission {
         unclear: LocalOutcome? = nil
     ) -> Flow.Action {
         identify(head, bytes)
-        if settings.logsAccess {
+        if settings.options.logsAccess {
             exchange.record.asked = RequestRecord.Asked(head, bytes)
-            if settings.logRule.form == .combined { exchange.record.asked.addCaller(head, bytes) }
+            if settings.options.logRule.form == .combined {
+                exchange.record.asked.addCaller(head, bytes)
+            }
         }
-        if settings.verdictSigner != nil {
+        if settings.options.verdictSigner != nil {
             exchange.record.line = RequestRecord.Line(head, bytes)
         }
-        if !settings.trustedProxies.isEmpty { findClient(head, bytes) }
+        if !settings.options.trustedProxies.isEmpty { findClient(head, bytes) }
         findAddress()
         if let rate = settings.addressRequests,
             let wait = exchange.account.entry?.takeRequest(rate, now: exchange.record.startedAt)
@@ -83,8 +85,8 @@ struct Admission {
             keepAsked(head, bytes)
             let isOpenMetrics = head.fields.acceptsOpenMetrics(bytes)
             let format: Exposition.Format = isOpenMetrics ? .openMetrics : .prometheus
-            exchange.call = ServiceCall(service, format, head, bytes)
-            return call(service, head, bytes)
+            exchange.call = ServiceCall(head, bytes, of: service, as: format)
+            return call(head, bytes, of: service)
         case .refused(let response, let name): return answered(by: response, named: name)
         }
     }
@@ -128,7 +130,7 @@ struct Admission {
             }
         }
         guard exchange.record.trace == nil else { return }
-        switch settings.traces {
+        switch settings.options.traces {
         case .carry: break
         case .begin, .beginSampled:
             let isNamed = exchange.record.carried.contains(.requestID)
@@ -143,7 +145,7 @@ struct Admission {
         proxy.scratch.address.read(
             head.fields,
             bytes,
-            source: settings.addressSource,
+            source: settings.options.addressSource,
             peer: client.asked?.peer ?? exchange.peer.address,
             isTrusted: { settings.isTrusted($0) }
         )
@@ -176,9 +178,9 @@ struct Admission {
     /// Counts the call where it costs a token; then comes the service's rule, its content, or its
     /// answer.
     private func call(
-        _ service: ServiceEntry,
         _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        of service: ServiceEntry
     ) -> Flow.Action {
         switch service.cost {
         case .nothing: break
@@ -214,14 +216,14 @@ struct Admission {
         case .disputed(let dispute):
             keepAsked(head, bytes)
             exchange.flow.routed(to: dispute.found)
-            return Judging(exchange).settle(dispute, head, bytes)
+            return Judging(exchange).settle(head, bytes, disputed: dispute)
         }
     }
 
     /// Copies what the request asks for, if the log has not done so and `why` may need it for a
     /// refusal.
     private func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-        guard !settings.logsAccess else { return }
+        guard !settings.options.logsAccess else { return }
         exchange.record.asked = RequestRecord.Asked(head, bytes)
     }
 
@@ -237,7 +239,7 @@ struct Admission {
             preconditionFailure("Admission: content that is here can't be taken")
         }
         if place == .held {
-            exchange.content = .held(HeldBody(HeldBody.Bounds(exchange), whole: bytes))
+            exchange.content = .held(HeldBody(exchange.heldBounds, whole: bytes))
         } else {
             // It is not counted as held: the head isn't either, and may be larger.
             exchange.content = .withHead(bytes)
@@ -276,7 +278,7 @@ extension Admission {
     /// head is well-formed. If a check fails, the query's own head is logged.
     private func admitAsked(_ question: DecisionQuestion, _ bytes: Span<UInt8>) -> Flow.Action {
         proxy.tally.add(.decisions)
-        if let fault = faultOfQuestion(proxy.heads.request, bytes, question) {
+        if let fault = faultOfQuestion(proxy.heads.request, bytes, as: question) {
             return admit(proxy.heads.request, bytes, unclear: .fault(fault))
         }
         let form = question.form
@@ -307,7 +309,7 @@ extension Admission {
     private func faultOfQuestion(
         _ question: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ asked: DecisionQuestion
+        as asked: DecisionQuestion
     ) -> LocalFault? {
         guard let client = exchange.client, exchange.peer.isTrusted else { return .askerUntrusted }
         if asked.form == .extAuthzGRPC, client.asked == nil { return .endpointUnknown }

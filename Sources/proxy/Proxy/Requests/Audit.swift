@@ -64,17 +64,23 @@ struct Audit {
         responseBytes: UInt64,
         certificate: ClientCertificate? = nil
     ) {
-        guard settings.logsAccess else { return }
-        let rule = settings.logRule
+        guard settings.options.logsAccess else { return }
+        let rule = settings.options.logRule
         let isSampled = !rule.isWhole && isFine
-        guard !isSampled || proxy.lines.sampler.takes(rule.sample) else { return }
+        guard !isSampled || proxy.log.sampler.takes(rule.sample) else { return }
         guard let leftOut = linesLeftOut(rule) else { return proxy.tally.add(.refusalLinesLeftOut) }
         switch rule.form {
         case .json:
-            let shown = certificate ?? exchange.client?.peer.certificate
-            writeJSON(requestBytes, responseBytes, shown, isSampled: isSampled, leftOut)
+            let line = Line(
+                requestBytes: requestBytes,
+                responseBytes: responseBytes,
+                certificate: certificate ?? exchange.client?.peer.certificate,
+                isSampled: isSampled,
+                leftOut: leftOut
+            )
+            write(line, into: &proxy.log)
         case .combined:
-            proxy.lines.log.write(
+            proxy.log.write(
                 CombinedLine(
                     client: exchange.account.address.text,
                     at: loop.wallMilliseconds,
@@ -102,7 +108,7 @@ struct Audit {
     private func linesLeftOut(_ rule: AccessLogRule) -> UInt64? {
         guard let rate = rule.refusals, isRefusal else { return 0 }
         let hash = proxy.addresses.hash(of: exchange.account.address)
-        return proxy.lines.refusals.next(hash, rate, now: MonotonicClock.nanoseconds)
+        return proxy.log.refusals.next(hash, rate, now: MonotonicClock.nanoseconds)
     }
 
     /// Whether the request was refused or would be, or came to no origin for a reason that its
@@ -116,101 +122,107 @@ struct Audit {
         return (status >= 400 || status == 0) && exchange.side.servedBy == nil
     }
 
-    private func writeJSON(
-        _ requestBytes: UInt64,
-        _ responseBytes: UInt64,
-        _ certificate: ClientCertificate?,
-        isSampled: Bool,
-        _ leftOut: UInt64
-    ) {
-        let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
-        proxy.lines.log.begin()
-        proxy.lines.log.time(loop.wallMilliseconds, as: settings.logRule.time)
-        proxy.lines.log.member("request_id", exchange.record.id)
-        if let trace = exchange.record.trace { proxy.lines.log.member("trace_id", trace) }
-        proxy.lines.log.member("client", exchange.account.address.text)
-        if let certificate { proxy.lines.log.member("client_certificate", certificate.logName) }
-        proxy.lines.log.member("protocol", exchange.record.spoken.rawValue)
-        proxy.lines.log.member("method", bytes: exchange.record.asked.method)
-        proxy.lines.log.member("host", bytes: exchange.record.asked.host)
-        proxy.lines.log.member("path", bytes: exchange.record.asked.path)
-        proxy.lines.log.member("status", exchange.record.status)
-        if let service = exchange.call?.name {
-            proxy.lines.log.member("endpoint", service)
-        } else {
-            proxy.lines.log.member("rule", exchange.flow.rule.id)
-            proxy.lines.log.member("mode", exchange.flow.rule.mode.rawValue)
-        }
-        if case .decision(let form, _) = exchange.flow.purpose {
-            proxy.lines.log.member("decides", form.rawValue)
-        }
-        recordVerdict()
-        if let note = exchange.record.integrity ?? integrity {
-            proxy.lines.log.member("integrity", note.text)
-        }
-        if exchange.record.deviceUpdate != .none {
-            proxy.lines.log.member("device_update", exchange.record.deviceUpdate.rawValue)
-        }
-        if case .cutShort = exchange.flow.delivery {
-            proxy.lines.log.member("content", "cut-short")
-        }
-        if !exchange.record.problem.isEmpty {
-            proxy.lines.log.member("problem", exchange.record.problem)
-        }
-        proxy.lines.log.member("duration_us", duration / 1000)
-        proxy.lines.log.member("request_bytes", requestBytes)
-        proxy.lines.log.member("response_bytes", responseBytes)
-        if let servedBy = exchange.side.servedBy {
-            proxy.lines.log.member("origin", servedBy.server.settings.name)
-            proxy.lines.log.member("reused", servedBy.isReused)
-        } else if let last = exchange.side.lastTried {
-            proxy.lines.log.member("origin", last.settings.name)
-        }
-        if exchange.side.queued > 0 {
-            proxy.lines.log.member("queued_us", exchange.side.queued / 1000)
-        }
-        if let reason = exchange.side.tlsFailure {
-            proxy.lines.log.member("origin_tls", reason.rawValue)
-        }
-        if leftOut > 0 { proxy.lines.log.member("left_out", leftOut) }
-        if isSampled { proxy.lines.log.member("sample_ppm", settings.logRule.sample.millionths) }
-        proxy.lines.log.end()
+    /// What a line says beside the request's record.
+    private struct Line {
+        let requestBytes: UInt64
+        let responseBytes: UInt64
+        let certificate: ClientCertificate?
+        let isSampled: Bool
+        /// Lines about refusals of the address that were omitted before this one.
+        let leftOut: UInt64
     }
 
-    private func recordVerdict() {
+    private func write(_ line: Line, into log: inout AccessLog) {
+        let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
+        log.begin()
+        log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
+        log.member("request_id", exchange.record.id)
+        if let trace = exchange.record.trace { log.member("trace_id", trace) }
+        log.member("client", exchange.account.address.text)
+        if let certificate = line.certificate {
+            log.member("client_certificate", certificate.logName)
+        }
+        log.member("protocol", exchange.record.spoken.rawValue)
+        log.member("method", bytes: exchange.record.asked.method)
+        log.member("host", bytes: exchange.record.asked.host)
+        log.member("path", bytes: exchange.record.asked.path)
+        log.member("status", exchange.record.status)
+        if let service = exchange.call?.name {
+            log.member("endpoint", service)
+        } else {
+            log.member("rule", exchange.flow.rule.id)
+            log.member("mode", exchange.flow.rule.mode.rawValue)
+        }
+        if case .decision(let form, _) = exchange.flow.purpose {
+            log.member("decides", form.rawValue)
+        }
+        writeVerdict(into: &log)
+        if let note = exchange.record.integrity ?? integrity {
+            log.member("integrity", note.text)
+        }
+        if exchange.record.deviceUpdate != .none {
+            log.member("device_update", exchange.record.deviceUpdate.rawValue)
+        }
+        if case .cutShort = exchange.flow.delivery {
+            log.member("content", "cut-short")
+        }
+        if !exchange.record.problem.isEmpty {
+            log.member("problem", exchange.record.problem)
+        }
+        log.member("duration_us", duration / 1000)
+        log.member("request_bytes", line.requestBytes)
+        log.member("response_bytes", line.responseBytes)
+        if let servedBy = exchange.side.servedBy {
+            log.member("origin", servedBy.server.settings.name)
+            log.member("reused", servedBy.isReused)
+        } else if let last = exchange.side.lastTried {
+            log.member("origin", last.settings.name)
+        }
+        if exchange.side.queued > 0 {
+            log.member("queued_us", exchange.side.queued / 1000)
+        }
+        if let reason = exchange.side.tlsFailure {
+            log.member("origin_tls", reason.rawValue)
+        }
+        if line.leftOut > 0 { log.member("left_out", line.leftOut) }
+        if line.isSampled { log.member("sample_ppm", settings.options.logRule.sample.millionths) }
+        log.end()
+    }
+
+    private func writeVerdict(into log: inout AccessLog) {
         guard let (verdict, enforcement) = exchange.flow.verdictState.given else { return }
-        proxy.lines.log.member("verdict", verdict.outcome.word)
+        log.member("verdict", verdict.outcome.word)
         let reason = verdict.outcome.reason
-        if !reason.isEmpty { proxy.lines.log.member("reason", reason) }
+        if !reason.isEmpty { log.member("reason", reason) }
         if verdict.outcome == .refuse(.challengeUnknown), let note = verdict.challengeNote {
-            proxy.lines.log.member("challenge", note.rawValue)
+            log.member("challenge", note.rawValue)
         }
         let isEnforced = enforcement == .enforced
-        proxy.lines.log.member("enforced", isEnforced)
+        log.member("enforced", isEnforced)
         if let risk = verdict.risk {
-            if let metric = risk.metric { proxy.lines.log.member("risk", metric) }
-            if let mark = risk.mark { proxy.lines.log.member("mark", mark.rawValue) }
+            if let metric = risk.metric { log.member("risk", metric) }
+            if let mark = risk.mark { log.member("mark", mark.rawValue) }
         }
-        if let taken = verdict.takenProofs { proxy.lines.log.member("proof", taken) }
+        if let taken = verdict.takenProofs { log.member("proof", taken) }
         if let instead = verdict.tokens.instead {
-            proxy.lines.log.member("instead_of", instead.rawValue)
+            log.member("instead_of", instead.rawValue)
         }
         if let absence = verdict.sessionAbsence {
-            proxy.lines.log.member("session", absence.rawValue)
+            log.member("session", absence.rawValue)
         }
-        if let bits = verdict.deviceBits { proxy.lines.log.member("device_bits", bits.text) }
-        if let keyID = verdict.keyID { proxy.lines.log.member("key", keyID.logName) }
+        if let bits = verdict.deviceBits { log.member("device_bits", bits.text) }
+        if let keyID = verdict.keyID { log.member("key", keyID.logName) }
         if !verdict.appID.isEmpty, let environment = verdict.environment {
-            proxy.lines.log.member("app", verdict.appID)
-            proxy.lines.log.member("environment", environment.rawValue)
+            log.member("app", verdict.appID)
+            log.member("environment", environment.rawValue)
             if let platform = verdict.platform {
-                proxy.lines.log.member("platform", platform.rawValue)
+                log.member("platform", platform.rawValue)
             }
         }
         if let version = verdict.appVersion ?? exchange.record.claimedVersion {
-            proxy.lines.log.member("app_version", version.text)
+            log.member("app_version", version.text)
             let source = verdict.appVersion == nil ? "claimed" : "signed"
-            proxy.lines.log.member("app_version_source", source)
+            log.member("app_version_source", source)
         }
     }
 }
@@ -415,106 +427,5 @@ extension Audit {
         let address = exchange.account.address
         return Enforcement(exchange.flow.rule, signer: verdict.keyID, address: address, at: time)
             == .enforced
-    }
-}
-
-/// The data about a request for the log and the metrics.
-struct RequestRecord {
-    /// Monotonic nanoseconds.
-    let startedAt: UInt64
-    let spoken: ClientProtocol
-    /// The id that a trusted proxy or the gateway gave.
-    var id: RequestID
-    /// The trace that the request belongs to, where it is known.
-    var trace: RequestID?
-    /// The fields naming the request that go to the origin unchanged.
-    var carried = FieldKindSet()
-    /// Why the gateway has answered instead of the origin.
-    var outcome: LocalOutcome?
-    /// What the request asks for, as far as the log or `why` may show it.
-    var asked = Asked()
-    /// The line that its signed verdict names; `nil` where verdicts are not signed.
-    var line: Line?
-    /// The build that the client claims, where a device might not have signed it.
-    var claimedVersion: AppVersion?
-    /// What was found of the integrity token of an enrolment.
-    var integrity: IntegrityNote?
-    /// The result of the origin's App-Attest-Device-Bits.
-    var deviceUpdate = DeviceUpdateNote.none
-    /// 0 while nothing was answered.
-    var status = 0
-    /// Bytes of content in the response.
-    var responseBytes: UInt64 = 0
-    /// Why the request failed; empty where it did not.
-    private(set) var problem = ""
-
-    init(_ id: RequestID, startedAt: UInt64, spoken: ClientProtocol) {
-        self.id = id
-        self.startedAt = startedAt
-        self.spoken = spoken
-    }
-
-    /// The first problem is the cause of all others.
-    mutating func note(problem: String) {
-        if self.problem.isEmpty { self.problem = problem }
-    }
-
-    /// The result of bits that an origin wants Apple to keep. The raw value is the log's word.
-    enum DeviceUpdateNote: String {
-        /// The response has no such bits.
-        case none
-        case asked
-        /// The field can't be read, or Apple was not asked about the request's device.
-        case ignored
-    }
-
-    /// The authority and the method as the client has written them, and the target as the origin
-    /// gets it: in origin-form, or `*`.
-    struct Line {
-        let host: [UInt8]
-        let method: [UInt8]
-        let target: [UInt8]
-
-        init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-            func copy(_ range: Range<Int>) -> [UInt8] {
-                bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
-            }
-            host = copy(head.authority)
-            method = copy(head.methodRange)
-            var target: [UInt8] = []
-            HeadWriter.target(head, bytes, into: &target)
-            self.target = target
-        }
-    }
-
-    /// Copies of parts of a head, for use after its bytes are gone.
-    struct Asked {
-        var method: [UInt8] = []
-        var host: [UInt8] = []
-        var path: [UInt8] = []
-        /// For the combined format only.
-        var referer: [UInt8] = []
-        var agent: [UInt8] = []
-
-        init() {}
-
-        init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-            func copy(_ range: Range<Int>) -> [UInt8] {
-                bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
-            }
-            method = copy(head.methodRange)
-            host = copy(head.authority)
-            path = copy(head.path)
-        }
-
-        /// Copies the further parts for the combined format.
-        mutating func addCaller(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-            func copy(_ name: StaticString) -> [UInt8] {
-                guard let value = head.fields.value(of: name, bytes) else { return [] }
-                return bytes.extracting(value).withUnsafeBufferPointer { Array($0) }
-            }
-            referer = copy("referer")
-            agent = copy("user-agent")
-        }
     }
 }

@@ -61,6 +61,21 @@ extension Exchange {
         return true
     }
 
+    /// The limits of content that the rule holds.
+    var heldBounds: HeldBody.Bounds {
+        guard case .held(_, let memory) = flow.rule.body else {
+            preconditionFailure("Exchange: content is held although the rule doesn't")
+        }
+        return HeldBody.Bounds(
+            ledger: proxy.held,
+            limits: settings.limits,
+            entry: account.entry,
+            memoryMax: memory.rawValue,
+            folder: settings.options.spillFolder,
+            files: proxy.files
+        )
+    }
+
     private func hold(_ piece: Span<UInt8>) -> Bool {
         guard let held = content.heldBody else { return false }
         let wasSpilled = held.isSpilled
@@ -134,16 +149,18 @@ extension Exchange {
         let waited = MonotonicClock.nanoseconds &- side.sentAt
         proxy.tally.addFirstByte(rule: Audit(self).ruleNumber, nanoseconds: waited)
         origin?.waited = waited
-        if head.fields.contains(.appAttestDeviceBits) { takeDeviceBits(head, bytes) }
+        if head.fields.contains(.appAttestDeviceBits) {
+            Querying(self).takeDeviceBits(head, bytes)
+        }
         switch flow.responseBegan(ResponseKind(head, bytes)) {
         case .relay(let start, let held):
             if case .drop = held { dropContent() }
             if case .early = start { client?.endAfterResponse() }
-            let fields = ClientNotes(self).fields(in: head, bytes, answering: flow.facts.method)
-            client?.beginResponse(head, bytes, adding: fields)
+            let notes = Answering(self).notes(in: head, bytes)
+            client?.beginResponse(head, bytes, adding: notes)
             return true
         case .beginTunnel:
-            Tunnel.begin(for: self, head, bytes, rest)
+            Answering(self).beginTunnel(head, bytes, rest: rest)
             return false
         case let other: preconditionFailure("Exchange: \(other) at the head of a response")
         }

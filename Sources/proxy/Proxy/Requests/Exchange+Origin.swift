@@ -22,19 +22,18 @@ extension Exchange {
             let time = settings.origins[place].rules.totalTimeout
             side.begin(now: loop.now, milliseconds: time == 0 ? .max : time)
         }
-        let connecting = pools[place].connect(
-            for: self,
+        let demand = OriginPool.Demand(
             flow: client?.flow ?? 0,
             affinity: settings.origins[place].rules.balance.affinity(
                 of: account.address,
                 passed: flow.verdictState.passedKey
             ),
             reusesIdle: isFirst,
-            naming: endsForOrigin,
-            avoiding: isFirst ? nil : side.servedBy?.server,
-            by: side.respondBy
+            ends: endsForOrigin,
+            avoided: isFirst ? nil : side.servedBy?.server,
+            end: side.respondBy
         )
-        switch connecting {
+        switch pools[place].connect(for: self, demand) {
         case .connected(let stream): return connected(stream)
         case .dialing(let dial):
             side.dials(dial)
@@ -210,7 +209,7 @@ extension Exchange {
     }
 
     /// Releases the connection and connects once more.
-    func retry(_ why: Leg.Retry, _ release: Release, _ attempt: Attempt) -> Flow.Action {
+    func retry(_ why: Leg.Retry, _ release: Release, as attempt: Attempt) -> Flow.Action {
         switch why {
         case .unsent: break
         case .broken: proxy.tally.add(.originFailures)

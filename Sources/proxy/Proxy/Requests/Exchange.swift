@@ -83,11 +83,12 @@ final class Exchange {
             case .judgeEnd: action = judgeEnd()
 
             case .awaitCommit(let ticket): return proxy.commits.wait(for: ticket, self)
-            case .ask(let query): action = ask(query)
+            case .ask(let query): action = Querying(self).ask(query)
             case .admit: action = admit()
             case .release: action = releaseContent()
             case .connect(let attempt): action = connect(attempt)
-            case .retry(let why, let release, let attempt): action = retry(why, release, attempt)
+            case .retry(let why, let release, let attempt):
+                action = retry(why, release, as: attempt)
             case .sendHead(let count, let ending): action = sendHead(with: count, ending)
             case .sendHeld(let offset): action = sendHeld(from: offset)
             case .endHeld: action = endHeld()
@@ -103,7 +104,8 @@ final class Exchange {
 
             case .relay, .beginTunnel:
                 preconditionFailure("Exchange: \(action) behind the response's head")
-            case .answer(let reply, let release, let fate): return answer(reply, release, fate)
+            case .answer(let reply, let release, let fate):
+                return answer(reply, release, then: fate)
             case .finish(let release): return finish(release)
             case .cutOff(let reply, let release): return cutOff(reply, release)
             case .end(let release): return end(release)
@@ -190,24 +192,7 @@ extension Exchange {
         }
     }
 
-    func judgedEnd() -> Flow.Take { flow.endJudged(endFault) }
-
-    /// The fault at the end of streamed content: a digest that differs from the head's, or a key
-    /// that was revoked or deleted after the head was judged; `nil` for none.
-    private var endFault: Verdict.Outcome? {
-        if let expected = flow.verdictState.expectedDigest {
-            guard case .hashed(let digest) = content else {
-                preconditionFailure("Exchange: no digest is expected")
-            }
-            guard digest.stream.digest() == expected else {
-                proxy.tally.add(.digestMismatches)
-                return .refuse(.digestMismatch)
-            }
-        }
-        return flow.verdictState.admittedKey.flatMap {
-            proxy.judge.keyCheck.fault(of: $0, rule: flow.rule)
-        }
-    }
+    func judgedEnd() -> Flow.Take { flow.endJudged(Judging.faultAtEnd(of: self)) }
 
     /// The commit that the request waited for has ended. The client may have gone meanwhile.
     func committed(_ decision: ConsumeDecision) {
@@ -236,7 +221,7 @@ extension Exchange {
     }
 
     /// Tells the verdict to the origin, or to the proxy that has asked.
-    private func writeVerdict() {
+    func writeVerdict() {
         if let (verdict, _) = flow.verdictState.given { originHead.tell(verdict, for: self) }
     }
 
@@ -245,22 +230,47 @@ extension Exchange {
         originHead.end(with: content.takeArrived())
         return .connect(.first)
     }
+}
 
-    /// The answer to the proxy that has asked: it may forward the request. The answer has the
-    /// fields for the origin, and the client's kind of proof.
-    func allowance() -> LocalResponse {
-        writeVerdict()
-        if case .decision(let form, _) = flow.purpose, form.namesRemoved {
-            originHead.nameRemoved(for: self)
-        }
-        return LocalResponse(allowing: originHead.bytes, notes: ClientNotes(self).fields)
+// The limits of the client's address.
+extension Exchange {
+    /// Whether the client's address is known.
+    var hasAddress: Bool {
+        guard client != nil, account.address == peer.address else { return true }
+        return !peer.isUnix || peer.isTrusted
     }
+
+    /// Whether the gateway may verify a signature for the address.
+    func mayVerify(now: UInt64) -> Bool {
+        guard let wait = verificationWait(now: now) else { return true }
+        account.wait = wait
+        return false
+    }
+
+    /// Nanoseconds until the gateway may verify a signature for the address; `nil` when it may now.
+    func verificationWait(now: UInt64) -> UInt64? {
+        settings.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
+    }
+
+    /// Counts a verification that failed. The client may have gone by then.
+    func addFailure(now: UInt64) {
+        guard let rate = settings.addressFailures else { return }
+        if let entry = account.entry { return entry.addFailure(rate, now: now) }
+        guard account.isReleased, case .held(let entry) = proxy.hold(account.address, max: nil)
+        else { return }
+        entry.addFailure(rate, now: now)
+        entry.release(now: now)
+    }
+
+    /// The address is over a limit. A connection of its own is then not read for a while. The
+    /// connection of a trusted proxy is read on, since it also carries other clients' requests.
+    func pauseAddress() { if account.hasConnection { client?.pause() } }
 }
 
 // The ends of a request.
 extension Exchange {
     /// Answers, and ends the request.
-    func answer(_ reply: Reply, _ release: Release, _ fate: ClientFate) {
+    func answer(_ reply: Reply, _ release: Release, then fate: ClientFate) {
         guard let client else { return }
         self.release(release)
         Audit(self).answered(reply)
@@ -269,7 +279,7 @@ extension Exchange {
         case .skips: if !client.dropContent() { client.endAfterResponse() }
         case .lingers: client.endAfterResponse()
         }
-        var response = response(to: reply)
+        var response = Answering(self).response(to: reply)
         response.name(record.id)
         if let form = flow.facts.grpc { response.answer(form) }
         if response.outcome.endsConnection(toQuestion: peer.decides != nil) {
@@ -306,33 +316,7 @@ extension Exchange {
         leave()
     }
 
-    /// The response for a reply of the machine.
-    private func response(to reply: Reply) -> LocalResponse {
-        switch reply {
-        case .refused(let refusal), .declined(let refusal): problem(refusal)
-        case .malformed(let reason): LocalResponse(.malformed(reason))
-        case .unreached(let failure), .failed(let failure): LocalResponse(.failed(failure))
-        case .contentTimeout: LocalResponse(.fault(.bodyTimeout))
-        case .loopDetected: LocalResponse(.fault(.loopDetected))
-        case .lastHop: LocalResponse(empty: .lastHop)
-        case .allowed: allowance()
-        case .service: serviceCall.response
-        }
-    }
-
-    private func problem(_ refusal: Refusal) -> LocalResponse {
-        let outcome = LocalOutcome.refused(refusal)
-        var details = LocalResponse.Details()
-        if outcome.row.nextStep == .signAgain { details.challenge = proxy.challenge() }
-        // A rule that judges nothing has no refusal that says how to sign.
-        details.signing = flow.rule.notice.challengeParameters
-        if refusal == .addressThrottled {
-            details.waitSeconds = Int(account.wait / 1_000_000_000) + 1
-        }
-        return LocalResponse(outcome, details)
-    }
-
-    private var serviceCall: ServiceCall {
+    var serviceCall: ServiceCall {
         guard let call else { preconditionFailure("Exchange: no service was chosen") }
         return call
     }

@@ -43,18 +43,6 @@ final class HeldBody {
         let memoryMax: Int
         let folder: String
         let files: FileThread
-
-        init(_ exchange: Exchange) {
-            guard case .held(_, let memory) = exchange.flow.rule.body else {
-                preconditionFailure("HeldBody: content is held although the rule doesn't")
-            }
-            ledger = exchange.proxy.held
-            limits = exchange.settings.limits
-            entry = exchange.account.entry
-            memoryMax = memory.rawValue
-            folder = exchange.settings.spillFolder
-            files = exchange.proxy.files
-        }
     }
 
     /// The bytes in memory: the first ones.
@@ -311,7 +299,7 @@ enum KeptContent {
     /// It was held, and goes to a server: judged, or released.
     case held(HeldBody)
     /// It is streamed, and must have the digest that the head states. The value is the hash so far.
-    case hashed(ContentDigest)
+    case hashed(StreamedDigest)
 
     var heldBody: HeldBody? {
         switch self {
@@ -348,6 +336,6 @@ enum KeptContent {
 
 /// The digest so far of streamed content. A reference, because it is large, and most requests have
 /// none.
-final class ContentDigest {
+final class StreamedDigest {
     @exclusivity(unchecked) var stream = SHA256.Stream()
 }

@@ -50,7 +50,7 @@ struct Judging {
                 let framing = exchange.flow.facts.framing
                 exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
             }
-            if verdict.expectedDigest != nil { exchange.content = .hashed(ContentDigest()) }
+            if verdict.expectedDigest != nil { exchange.content = .hashed(StreamedDigest()) }
             return judged(verdict)
         case .hold(let proof):
             noteClaimedVersion(head, bytes)
@@ -58,7 +58,7 @@ struct Judging {
             if case .relay = exchange.flow.purpose {
                 exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
             }
-            let held = HeldBody(HeldBody.Bounds(exchange), key: proof.keyID)
+            let held = HeldBody(exchange.heldBounds, key: proof.keyID)
             exchange.content = .unjudged(held, proof)
             // Without a stated digest nothing is verified so far, so the key is not known.
             let provisional = proof.provisional
@@ -69,9 +69,9 @@ struct Judging {
     /// Decides about a request that rules dispute. Its proof is not judged: no signature says for
     /// which of the rules it was made. So the client's address decides about a rollout.
     func settle(
-        _ dispute: DisputedRoute,
         _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        disputed dispute: DisputedRoute
     ) -> Flow.Action {
         let verdict = Verdict(.refuse(Refusal(dispute.reason)))
         let rule = dispute.deciding { enforcement(of: verdict, by: $0) == .enforced }
@@ -127,6 +127,23 @@ struct Judging {
             HeadWriter.field("Content-Length", UInt64(held.count), into: &exchange.originHead.bytes)
         }
         return judged(verdict)
+    }
+
+    /// The fault at the end of streamed content: a digest that differs from the head's, or a key
+    /// that was revoked or deleted after the head was judged; `nil` for none.
+    static func faultAtEnd(of exchange: Exchange) -> Verdict.Outcome? {
+        if let expected = exchange.flow.verdictState.expectedDigest {
+            guard case .hashed(let digest) = exchange.content else {
+                preconditionFailure("Judging: no digest is expected")
+            }
+            guard digest.stream.digest() == expected else {
+                exchange.proxy.tally.add(.digestMismatches)
+                return .refuse(.digestMismatch)
+            }
+        }
+        return exchange.flow.verdictState.admittedKey.flatMap {
+            exchange.proxy.judge.keyCheck.fault(of: $0, rule: exchange.flow.rule)
+        }
     }
 
     private func judged(_ verdict: Verdict) -> Flow.Action {

@@ -26,10 +26,10 @@ final class ServiceCall {
 
     /// - head: of the request, whose tokens are kept.
     init(
-        _ entry: ServiceEntry,
-        _ format: Exposition.Format,
         _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        of entry: ServiceEntry,
+        as format: Exposition.Format
     ) {
         name = entry.name
         self.entry = entry
@@ -82,7 +82,7 @@ final class ServiceCall {
         }
         request.format = format
         request.gateway = gateway
-        (request.tokens, request.tokenChecks) = (tokens, exchange.settings.tokenChecks)
+        (request.tokens, request.tokenChecks) = (tokens, exchange.settings.options.tokenChecks)
         switch entry.cost {
         case .nothing, .call: break
         case .verification: request.verificationWait = exchange.verificationWait(now: now)
@@ -112,7 +112,11 @@ final class ServiceCall {
     /// Takes the answer. The request may have ended meanwhile. The service's work is counted
     /// nevertheless.
     private func answered(_ result: ServiceResult, to exchange: Exchange) -> Flow.Action {
-        exchange.oweCalls(result.callsOwed)
+        // One more token for each challenge.
+        if result.callsOwed > 0, let rate = exchange.settings.addressCalls {
+            let now = exchange.record.startedAt
+            exchange.account.entry?.oweCalls(result.callsOwed, rate, now: now)
+        }
         if result.verifiedInVain { exchange.addFailure(now: MonotonicClock.nanoseconds) }
         if let note = result.integrity { Audit(exchange).note(note, passes: result.passes) }
         if let counter = result.counter { exchange.proxy.tally.add(counter, result.countedTimes) }

@@ -1,6 +1,4 @@
 import EventLoops
-import HTTPWire
-import Telemetry
 
 /// Two streams after an upgrade: bytes are forwarded in both directions until both have ended.
 final class Tunnel: ByteStreamOwner {
@@ -26,51 +24,16 @@ final class Tunnel: ByteStreamOwner {
         var fromOrigin: UInt64 = 0
     }
 
-    private init(idleMilliseconds: UInt64, isUnix: Bool, ended: @escaping (Carried) -> Void) {
+    init(idleMilliseconds: UInt64, isUnix: Bool, ended: @escaping (Carried) -> Void) {
         self.idleMilliseconds = idleMilliseconds
         self.isUnix = isUnix
         self.ended = ended
     }
 
-    /// Takes over both connections from a request. The tunnel writes its line of the log when it
-    /// ends.
-    ///
-    /// - head: the origin's 101; - rest: what came after it.
-    static func begin(
-        for exchange: Exchange,
-        _ head: borrowing ResponseHead,
-        _ bytes: Span<UInt8>,
-        _ rest: Span<UInt8>
-    ) {
-        guard let client = exchange.client, let origin = exchange.origin else { return }
-        let idle = exchange.settings.timeouts.tunnelIdle
-        let certificate = client.peer.certificate
-        let tunnel = Tunnel(idleMilliseconds: idle, isUnix: client.peer.isUnix) { carried in
-            exchange.proxy.tally.add(.tunnelsClosed)
-            Audit(exchange).writeLine(
-                requestBytes: carried.fromClient,
-                responseBytes: carried.fromOrigin,
-                certificate: certificate
-            )
-        }
-        guard let (stream, early) = client.upgrade(head, bytes, behind: rest, to: tunnel)
-        else { return }
-        exchange.proxy.tally.add(.tunnels)
-        exchange.flow.tunnelBegan()
-        Audit(exchange).count()
-        exchange.letGo()
-        tunnel.begin(
-            stream,
-            origin.becomeTunnel(of: tunnel),
-            fromClient: early,
-            fromOrigin: rest.count
-        )
-    }
-
     /// Sends the bytes that the client sent before the tunnel began.
     ///
     /// - behind: bytes of the origin that came with its response, and were sent with it.
-    private func begin(
+    func begin(
         _ client: any ByteStream,
         _ origin: any ByteStream,
         fromClient early: [UInt8],

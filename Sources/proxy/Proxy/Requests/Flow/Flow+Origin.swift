@@ -23,13 +23,14 @@ extension Flow {
         let isHarmless = verdictState.isProven ? facts.method.isSafe : facts.method.isIdempotent
         let leg = Leg(
             approach,
-            via,
+            via: via,
             facts.framing,
-            heldBytes: contentBytes,
-            inMemory: inMemory,
-            isHarmless: isHarmless,
-            retriesMax: retriesMax,
-            mayRefuse: mayRefuse
+            held: (contentBytes, inMemory),
+            repetition: Leg.Repetition(
+                isHarmless: isHarmless,
+                retriesMax: retriesMax,
+                mayRefuse: mayRefuse
+            )
         )
         state = .forwarding(leg)
         return leg.sendHead(clientSent)

@@ -185,7 +185,7 @@ extension Flow {
     mutating func judged(_ verdict: Verdict, _ enforcement: Enforcement) -> Action {
         guard case .judging(let content) = state else { impossible("judged") }
         verdictState.give(verdict, enforcement)
-        return decide(verdict, enforcement, content)
+        return decide(verdict, enforcement, over: content)
     }
 
     /// The head has no fault, and the verdict needs the content.
@@ -216,7 +216,7 @@ extension Flow {
         guard case .awaitingCommit(let content) = state,
             let (verdict, enforcement) = verdictState.settle(settle)
         else { impossible("a commit ended") }
-        return decide(verdict, enforcement, content)
+        return decide(verdict, enforcement, over: content)
     }
 
     /// A party that was asked about the request has answered, or has failed to.
@@ -229,7 +229,7 @@ extension Flow {
         guard let (verdict, enforcement) = verdictState.settle({ $0.settle(answer, rule) }) else {
             impossible("answered")
         }
-        return decide(verdict, enforcement, content)
+        return decide(verdict, enforcement, over: content)
     }
 
     /// The party that was asked about the request has not answered in time.
@@ -244,7 +244,7 @@ extension Flow {
     private mutating func decide(
         _ verdict: Verdict,
         _ enforcement: Enforcement,
-        _ content: Content
+        over content: Content
     ) -> Action {
         if case .key(let ticket) = verdict.pending {
             verdictState.keySought()

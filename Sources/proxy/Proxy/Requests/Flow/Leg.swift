@@ -31,33 +31,34 @@ struct Leg: Equatable {
     let attempt: Attempt
     let told: Told
     private let isReused: Bool
-    /// Whether a server that got the request may get it again: the repetition does no harm.
-    private let isHarmless: Bool
-    /// The most retries that the origin allows.
-    private let retriesMax: Int
-    /// Whether the server may say that it has not processed the request.
-    private let mayRefuse: Bool
+    private let repetition: Repetition
     /// Bytes of held content.
     private let heldBytes: UInt64
+
+    /// Whether and how often the request may go to a server again.
+    struct Repetition: Equatable {
+        /// Whether a server that got the request may get it again: the repetition does no harm.
+        let isHarmless: Bool
+        /// The most retries that the origin allows.
+        let retriesMax: Int
+        /// Whether the server may say that it has not processed the request.
+        let mayRefuse: Bool
+    }
 
     /// - inMemory: the number of held bytes that can be sent with the head.
     init(
         _ approach: Approach,
-        _ via: Via,
+        via: Via,
         _ framing: BodyFraming,
-        heldBytes: UInt64,
-        inMemory: UInt64,
-        isHarmless: Bool,
-        retriesMax: Int,
-        mayRefuse: Bool
+        held: (bytes: UInt64, inMemory: UInt64),
+        repetition: Repetition
     ) {
         attempt = approach.attempt
         told = approach.told
         isReused = via == .reused && approach.attempt == .first
-        self.isHarmless = isHarmless
-        self.retriesMax = retriesMax
-        self.mayRefuse = mayRefuse
-        self.heldBytes = heldBytes
+        self.repetition = repetition
+        heldBytes = held.bytes
+        let inMemory = held.inMemory
         let content = approach.content
         switch content {
         case .withHead: upload = .given(.all(content))
@@ -143,11 +144,13 @@ extension Leg {
 
     /// Whether the request may be retried though it has reached a server.
     private var mayRepeat: Bool {
-        isHarmless && hasAll && (isReused || attempt.number < retriesMax)
+        repetition.isHarmless && hasAll && (isReused || attempt.number < repetition.retriesMax)
     }
 
     /// Whether a request that the server refuses may go to another connection.
-    private var mayGoOn: Bool { mayRefuse && (attempt == .first || attempt.number < retriesMax) }
+    private var mayGoOn: Bool {
+        repetition.mayRefuse && (attempt == .first || attempt.number < repetition.retriesMax)
+    }
 
     private func retries(_ why: Retry) -> Step {
         switch upload {
@@ -272,7 +275,8 @@ extension Leg {
     /// sent again while all of the request is here: once in any case, as after an idle connection
     /// that has ended, and then as often as the origin allows.
     func refused(_ budget: RetryBudget) -> Step {
-        let isAllowed = attempt == .first || attempt.number < retriesMax && budget == .left
+        let isAllowed =
+            attempt == .first || attempt.number < repetition.retriesMax && budget == .left
         guard !hasResponse, hasAll, isAllowed else { return .fails(.originRefused) }
         return retries(.unsent)
     }
@@ -288,7 +292,8 @@ extension Leg {
         }
         // Every retry costs the client this time again, so a reused connection is no reason for
         // one.
-        guard case .nothing = heard, budget == .left, mayRepeat, attempt.number < retriesMax
+        guard case .nothing = heard, budget == .left, mayRepeat,
+            attempt.number < repetition.retriesMax
         else { return .fails(.originTimeout) }
         return retries(.timedOut)
     }

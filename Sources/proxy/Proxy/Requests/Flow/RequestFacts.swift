@@ -31,7 +31,7 @@ struct RequestFacts: Equatable, Sendable {
     init(
         _ method: Method,
         _ framing: BodyFraming = .none,
-        _ demands: Demands = [],
+        asking demands: Demands = [],
         grpc: GRPCForm? = nil
     ) {
         self.method = method
@@ -63,7 +63,7 @@ struct RequestFacts: Equatable, Sendable {
         if head.fields.authenticatesConnection(bytes) { demands.insert(.authentication) }
         if head.acceptsTrailers(bytes) { demands.insert(.trailers) }
         let grpc = isQuestion ? nil : head.grpcForm(bytes)
-        self.init(head.method, framing, demands, grpc: grpc)
+        self.init(head.method, framing, asking: demands, grpc: grpc)
     }
 
     func asks(_ demand: Demands) -> Bool { demands.contains(demand) }
