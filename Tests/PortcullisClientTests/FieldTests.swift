@@ -11,7 +11,9 @@ import Testing
 
 @Suite struct FieldTests {
     private func lesson(_ sign: String, counter: String? = nil) -> RouteLesson? {
-        RouteLesson(sign: sign, headers: nil, accept: nil, counter: counter)
+        var parameters = ["sign": sign]
+        parameters["counter"] = counter
+        return RouteLesson(parameters)
     }
 
     @Test func `the gateway's challenge is found among others`() throws {
@@ -75,7 +77,7 @@ import Testing
 
     @Test func `a part that nobody knows teaches nothing`() {
         expectEqual(lesson("method weather"), nil)
-        expectEqual(RouteLesson(sign: nil, headers: "a", accept: nil, counter: nil), nil)
+        expectEqual(RouteLesson(["headers": "a"]), nil)
     }
 
     @Test func `advice beside an answer is read`() throws {
@@ -94,13 +96,12 @@ import Testing
     }
 
     @Test func `a lesson changes what it says, and nothing else`() throws {
-        let known = SigningRequirement(
-            challenge: .optional,
-            counter: .strict,
-            fields: ProofFields(keyID: "X-Key")
-        )
+        var known = SigningRequirement(challenge: .optional, counter: .strict)
+        known.fields = ProofFields(keyID: "X-Key")
         let lesson = try #require(
-            RouteLesson(sign: "method challenge", headers: "a", accept: "session", counter: "8")
+            RouteLesson([
+                "sign": "method challenge", "headers": "a", "accept": "session", "counter": "8",
+            ])
         )
         let learned = try #require(lesson.requirement(over: known))
         expectEqual(learned.form, .lines([.method, .challenge], headers: ["a"]))
@@ -117,7 +118,8 @@ import Testing
     func `a pointer into the content ends with the form that signs the content`(
         sign: String
     ) throws {
-        let known = SigningRequirement(form: .content, challengePointer: "/auth/challenge")
+        var known = SigningRequirement(form: .content)
+        known.challengePointer = "/auth/challenge"
         let same = try #require(lesson("content"))
         expectEqual(same.requirement(over: known)?.challengePointer, "/auth/challenge")
         let other = try #require(lesson(sign)?.requirement(over: known))
@@ -139,7 +141,7 @@ import Testing
         expectEqual(NextField(item)?.lesson?.requirement(over: nil), learned)
         // Of a renamed field that is named no longer, the usual name counts.
         let later = try #require(
-            RouteLesson(sign: "target", headers: nil, accept: nil, counter: nil, fields: "key_id=k")
+            RouteLesson(["sign": "target", "fields": "key_id=k"])
         )
         let after = later.requirement(over: learned)
         expectEqual(after?.fields, ProofFields(keyID: "k"))

@@ -9,12 +9,9 @@ import Testing
     private typealias Answer = RequestMachine.Answer
     private static let now = Date(timeIntervalSince1970: 1_800_000_000)
     private static let asks = SigningRequirement()
-    private static let lesson = RouteLesson(
-        sign: "method target",
-        headers: nil,
-        accept: "assertion session",
-        counter: nil
-    )
+    private static let lesson = RouteLesson([
+        "sign": "method target", "accept": "assertion session",
+    ])
     private let key = Proof.assertion(keyID: "k")
 
     private func machine(
@@ -200,13 +197,7 @@ import Testing
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
         let verdict = machine.answered(refused(reason, .signAgain), to: key, now: Self.now)
         expectEqual(verdict.effects.contains(.expectUsualPlaces), isMoved)
-        let named = RouteLesson(
-            sign: "target",
-            headers: nil,
-            accept: nil,
-            counter: nil,
-            fields: "assertion=x-proof"
-        )
+        let named = RouteLesson(["sign": "target", "fields": "assertion=x-proof"])
         var answer = refused(reason, .signAgain)
         answer.lesson = named
         #expect(

@@ -67,7 +67,12 @@ extension PortcullisSession {
         guard try await driver.waits(for: step, &machine) else { return nil }
         try signed.content.checkUnchanged()
         let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
-        return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
+        return await self.signed(
+            signed.canonical,
+            signed.content,
+            by: &machine,
+            attached: attached
+        )
     }
 
     /// Learns from the answer to a signed request that is not signed again: its sender gave up, or
@@ -125,16 +130,16 @@ extension PortcullisSession {
             throw PortcullisError.urlUnfit
         }
         var machine = driver.machine(for: canonical)
-        return await signed(canonical, content, &machine, attached: attached)
+        return await signed(canonical, content, by: &machine, attached: attached)
     }
 
     private func signed(
         _ canonical: CanonicalRequest,
         _ content: ReplayableContent,
-        _ machine: inout RequestMachine,
+        by machine: inout RequestMachine,
         attached: Bool
     ) async -> SignedRequest {
-        let proven = await driver.prove(canonical, content, &machine)
+        let proven = await driver.prove(canonical, content, by: &machine)
         proven.lease?.end()
         var request = proven.request
         if driver.isOwn(canonical.url),

@@ -52,9 +52,9 @@ actor PlanSource {
     /// `nil` where the plan is not fetched and nothing outlives the process.
     init?(
         _ configuration: PortcullisConfiguration,
-        _ calls: GatewayCalls,
-        _ routes: RouteTable,
-        _ events: EventHub
+        calls: GatewayCalls,
+        routes: RouteTable,
+        events: EventHub
     ) {
         let origin = CanonicalRequest.Origin(configuration.endpoints)
         fetches = configuration.fetchesPlan && origin?.keepsSecrets == true
@@ -132,7 +132,7 @@ actor PlanSource {
         switch answer {
         case .plan(let data, let response):
             failures = 0
-            adopt(data, response, order)
+            adopt(data, response, order: order)
         case .unchanged(let response):
             failures = 0
             // Before the file takes it for too old.
@@ -148,7 +148,7 @@ actor PlanSource {
         }
     }
 
-    private func adopt(_ data: Data, _ response: HTTPURLResponse, _ order: UInt64) {
+    private func adopt(_ data: Data, _ response: HTTPURLResponse, order: UInt64) {
         hold(for: Self.age(response))
         let served = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
         // A cache, or a gateway of a fleet, that has an older one than this. A date that is yet to

@@ -146,7 +146,7 @@ struct RouteFile: Sendable {
 
     /// Whether a time is of the last `age` seconds. One that is to come was written before the
     /// clock was set back.
-    fileprivate static func isRecent(_ time: Double, _ now: Date, _ age: Double) -> Bool {
+    fileprivate static func isRecent(_ time: Double, at now: Date, within age: Double) -> Bool {
         let passed = now.timeIntervalSince1970 - time
         return passed > -86_400 && passed < age
     }
@@ -154,7 +154,8 @@ struct RouteFile: Sendable {
 
 extension RouteFile.Kept {
     func plan(at now: Date) -> RouteFile.FetchedPlan? {
-        guard let plan, RouteFile.isRecent(plan.time, now, RouteFile.planAge) else { return nil }
+        guard let plan, RouteFile.isRecent(plan.time, at: now, within: RouteFile.planAge)
+        else { return nil }
         return RouteFile.FetchedPlan(
             json: plan.json,
             tag: plan.tag,
@@ -166,7 +167,8 @@ extension RouteFile.Kept {
     /// Those that are not too old and can be read.
     func lessons(at now: Date) -> [RouteFile.Lesson] {
         routes.prefix(RouteFile.lessonsMax).compactMap { route in
-            guard RouteFile.isRecent(route.time, now, RouteFile.lessonAge) else { return nil }
+            guard RouteFile.isRecent(route.time, at: now, within: RouteFile.lessonAge)
+            else { return nil }
             var requirement: SigningRequirement?
             if let ask = route.ask {
                 guard let read = try? ask.requirement(of: "learned") else { return nil }

@@ -40,7 +40,7 @@ final class Prover: Sendable {
         limits = configuration.limits
         clock = configuration.clock
         self.transport = transport
-        self.service = TimedService(service, configuration, events)
+        self.service = TimedService(service, configuration, events: events)
         calls = GatewayCalls(configuration, transport: transport)
         enroller = Enroller(
             configuration,
@@ -87,29 +87,47 @@ final class Prover: Sendable {
     func proven(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ want: RequestMachine.Want,
+        carrying want: RequestMachine.Want,
         isHasty: Bool,
-        _ patience: inout Patience
+        spending patience: inout Patience
     ) async -> ProvenRequest {
         let waits = waits(isHasty: isHasty)
         switch want {
-        case .nothing(let absence): return bare(request, absence, ProofFields())
+        case .nothing(let absence): return bare(request, because: absence, ProofFields())
         case .assertion(let requirement):
-            return await asserted(request, content, requirement, waits, &patience)
+            return await asserted(
+                request,
+                content,
+                as: requirement,
+                within: waits,
+                spending: &patience
+            )
         case .session(let requirement):
             switch await enroller.keyID(within: 0) {
             // Another process may have put this key in the place of the one that opened it.
             case .key(let keyID): await sessions.keep(to: keyID)
             // Nor does it wait for a session that the key would open.
             case .none(let absence):
-                if isHasty { return bare(request, absence, requirement.fields) }
+                if isHasty { return bare(request, because: absence, requirement.fields) }
             }
-            let proven = await inSession(request, content, requirement, waits, &patience)
+            let proven = await inSession(
+                request,
+                content,
+                as: requirement,
+                within: waits,
+                spending: &patience
+            )
             if let proven { return proven }
             guard requirement.accepts.contains(.assertion) else {
-                return bare(request, .challengeUnavailable, requirement.fields)
+                return bare(request, because: .challengeUnavailable, requirement.fields)
             }
-            return await asserted(request, content, requirement, waits, &patience)
+            return await asserted(
+                request,
+                content,
+                as: requirement,
+                within: waits,
+                spending: &patience
+            )
         }
     }
 
@@ -126,9 +144,9 @@ final class Prover: Sendable {
     private func asserted(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement,
-        _ waits: Waits,
-        _ patience: inout Patience
+        as requirement: SigningRequirement,
+        within waits: Waits,
+        spending patience: inout Patience
     ) async -> ProvenRequest {
         let fields = requirement.fields
         var lastError = AttestationServiceError.invalidKey
@@ -141,27 +159,31 @@ final class Prover: Sendable {
             }
             switch outcome {
             case .key(let key): (keyID, lastKeyID) = (key, key)
-            case .none(let absence): return bare(request, absence, fields)
+            case .none(let absence): return bare(request, because: absence, fields)
             }
             // Before the turn and the challenge: neither is kept waiting for it.
             let shown =
                 if let token { token } else {
-                    await deviceToken(request, requirement, &patience)
+                    await deviceToken(for: request, as: requirement, spending: &patience)
                 }
             token = shown
             var challenge: String?
             if requirement.needsChallengeField {
                 challenge = await self.challenge(waits, &patience)
                 if challenge == nil, requirement.challenge == .required {
-                    return bare(request, .challengeUnavailable, fields)
+                    return bare(request, because: .challengeUnavailable, fields)
                 }
             }
-            var settled = settled(request, content, requirement)
+            var settled = settled(request, content, as: requirement)
             let signed = SignedBytes(request, content, settled: settled)
             guard let data = signed.clientData(requirement.form, challenge: challenge) else {
-                return bare(request, .requestUnfit, fields)
+                return bare(request, because: .requestUnfit, fields)
             }
-            let (result, turn) = await assertion(keyID, data, &patience)
+            let (result, turn) = await assertion(
+                keyID,
+                over: data,
+                spending: &patience
+            )
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
@@ -185,12 +207,12 @@ final class Prover: Sendable {
                 if error == .invalidKey { await forget(keyID, error) }
                 // It was tried several times, or took too long.
                 if error == .serverUnavailable {
-                    return bare(request, .serviceFailed(error), fields)
+                    return bare(request, because: .serviceFailed(error), fields)
                 }
             }
         }
         if lastError == .invalidInput { await refusedInput(by: lastKeyID) }
-        return bare(request, .serviceFailed(lastError), fields)
+        return bare(request, because: .serviceFailed(lastError), fields)
     }
 
     private func forget(_ keyID: String, _ error: AttestationServiceError) async {
@@ -224,8 +246,8 @@ final class Prover: Sendable {
     /// Has the data signed when their turn has come.
     private func assertion(
         _ keyID: String,
-        _ data: SignedBytes.ClientData,
-        _ patience: inout Patience
+        over data: SignedBytes.ClientData,
+        spending patience: inout Patience
     ) async -> (Result<Data, AttestationServiceError>, turn: ProofLease?) {
         let turnWait = min(limits.strictWait.seconds, patience.longest)
         let number = await turnstile.enter(within: turnWait)
@@ -245,7 +267,7 @@ final class Prover: Sendable {
     /// A request without proof. One whose device can't prove says so.
     private func bare(
         _ request: CanonicalRequest,
-        _ absence: Proof.Absence,
+        because absence: Proof.Absence,
         _ fields: ProofFields
     ) -> ProvenRequest {
         var bare = request.request
@@ -273,7 +295,7 @@ final class Prover: Sendable {
     private func settled(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement
+        as requirement: SigningRequirement
     ) -> URLRequest {
         var settled = transport.prepared(request.request)
         OwnFields.removeProof(from: &settled, requirement.fields)
@@ -291,9 +313,9 @@ final class Prover: Sendable {
 
     /// A new device token where the route asks for one, and it can be had.
     private func deviceToken(
-        _ request: CanonicalRequest,
-        _ requirement: SigningRequirement,
-        _ patience: inout Patience
+        for request: CanonicalRequest,
+        as requirement: SigningRequirement,
+        spending patience: inout Patience
     ) async -> DeviceTokenShowing {
         guard requirement.needsDeviceToken else { return DeviceTokenShowing(outcome: .notAsked) }
         // It is good once. Another who reads it could use it first.
@@ -323,16 +345,16 @@ final class Prover: Sendable {
     private func inSession(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement,
-        _ waits: Waits,
-        _ patience: inout Patience
+        as requirement: SigningRequirement,
+        within waits: Waits,
+        spending patience: inout Patience
     ) async -> ProvenRequest? {
         let ticket = await patience.wait(atMost: waits.session, by: clock) { seconds in
             await sessions.ticket(within: seconds, opener: opener)
         }
         guard let ticket else { return nil }
         let lease = ProofLease { [sessions] in await sessions.ended(ticket) }
-        var settled = settled(request, content, requirement)
+        var settled = settled(request, content, as: requirement)
         let signed = SignedBytes(request, content, settled: settled)
         guard let data = signed.clientData(requirement.form, sequence: ticket.sequence) else {
             return nil
@@ -343,7 +365,7 @@ final class Prover: Sendable {
         settled.setValue(ticket.session, forHTTPHeaderField: OwnFields.session)
         settled.setValue(ticket.sequence.text, forHTTPHeaderField: OwnFields.sequence)
         settled.setValue(code.base64EncodedString(), forHTTPHeaderField: OwnFields.signature)
-        let token = await deviceToken(request, requirement, &patience)
+        let token = await deviceToken(for: request, as: requirement, spending: &patience)
         settled.setValue(token.text, forHTTPHeaderField: OwnFields.deviceToken)
         return ProvenRequest(
             request: settled,
@@ -369,9 +391,9 @@ final class Prover: Sendable {
             let proven = await asserted(
                 request,
                 .none,
-                SigningRequirement(),
-                waits(isHasty: false),
-                &patience
+                as: SigningRequirement(),
+                within: waits(isHasty: false),
+                spending: &patience
             )
             guard case .assertion(let keyID) = proven.proof else { break }
             let (result, response) = await calls.opening(proven.request)

@@ -211,7 +211,7 @@ struct RequestMachine: Sendable {
                 return Verdict(effects: learned + forgotten, step: .deliver)
             }
             return refusedToken(refusal.reason, deviceToken)
-                ?? refused(refusal, answer, proof, now)
+                ?? refused(refusal, in: answer, to: proof, now: now)
         }
         var verdict = Verdict(step: .deliver)
         if let lesson = answer.lesson { verdict.effects.append(.learn(lesson)) }
@@ -243,7 +243,7 @@ struct RequestMachine: Sendable {
     mutating func remained(without absence: Proof.Absence, now: Date) -> Step {
         progress.count(.none(absence))
         guard mayRepeat else { return .deliver }
-        return repetition(of: .none(absence), nil, now)
+        return repetition(of: .none(absence), nil, now: now)
     }
 
     /// Whether a refusal says that this proof came before, and another execution would be one too
@@ -277,13 +277,13 @@ struct RequestMachine: Sendable {
 
     private mutating func refused(
         _ refusal: GatewayRefusal,
-        _ answer: Answer,
-        _ proof: Proof,
-        _ now: Date
+        in answer: Answer,
+        to proof: Proof,
+        now: Date
     ) -> Verdict {
         var verdict = Verdict(step: .deliver)
         if let lesson = answer.lesson {
-            if isMisplaced(refusal.reason, proof, lesson) {
+            if isMisplaced(proof, refusal.reason, as: lesson) {
                 verdict.effects.append(.expectUsualPlaces)
             }
             verdict.effects.append(.learn(lesson))
@@ -301,7 +301,7 @@ struct RequestMachine: Sendable {
             progress.hasForgottenKey = true
         case .signAgain:
             verdict.effects += effects(of: refusal.reason, proof)
-            if mayRepeat { verdict.step = repetition(of: proof, answer.lesson, now) }
+            if mayRepeat { verdict.step = repetition(of: proof, answer.lesson, now: now) }
         case .retryLater:
             // Refused before it was forwarded, so that sending it again does nothing twice.
             // The fraction is jitter: the field has whole seconds.
@@ -323,7 +323,7 @@ struct RequestMachine: Sendable {
 
     /// Whether the gateway has not seen a proof, or a challenge, that the request carried, and does
     /// not say where it looks: the names that are known are older than the rule.
-    private func isMisplaced(_ reason: String, _ proof: Proof, _ lesson: RouteLesson) -> Bool {
+    private func isMisplaced(_ proof: Proof, _ reason: String, as lesson: RouteLesson) -> Bool {
         guard case .assertion = proof else { return false }
         switch reason {
         case "assertion-missing": return lesson.fields == nil
@@ -347,7 +347,7 @@ struct RequestMachine: Sendable {
     }
 
     /// Whether a request that was told to sign again can carry more than it did.
-    private func repetition(of proof: Proof, _ lesson: RouteLesson?, _ now: Date) -> Step {
+    private func repetition(of proof: Proof, _ lesson: RouteLesson?, now: Date) -> Step {
         guard case .none(let absence) = proof else { return .again }
         switch absence {
         case .routeUnknown, .notAsked: return lesson?.form == nil ? .deliver : .again

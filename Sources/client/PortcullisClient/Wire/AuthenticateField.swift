@@ -57,15 +57,7 @@ struct AuthenticateField: Hashable, Sendable {
             tokens: (parameters["tokens"] ?? "").split(separator: " ").map(String.init)
         )
         challenge = parameters["challenge"]
-        lesson = RouteLesson(
-            sign: parameters["sign"],
-            headers: parameters["headers"],
-            accept: parameters["accept"],
-            counter: parameters["counter"],
-            device: parameters["device"],
-            fields: parameters["fields"],
-            challengePointer: parameters["challenge_pointer"]
-        )
+        lesson = RouteLesson(parameters)
     }
 
     /// The parameters of the scheme `AppAttest`. Where the field can't be read on, what came before
@@ -121,16 +113,7 @@ struct NextField: Hashable, Sendable {
         self.next = next
         keyID = item["key"]
         reason = item["error"]
-        lesson = RouteLesson(
-            sign: item["sign"],
-            headers: item["headers"],
-            accept: item["accept"],
-            counter: item["counter"],
-            device: item["device"],
-            fields: item["fields"],
-            challengePointer: item["challenge_pointer"],
-            observes: true
-        )
+        lesson = RouteLesson(item.parameters, observes: true)
     }
 }
 

@@ -88,7 +88,7 @@ struct FieldReader {
 /// A parameter that can't be read is passed over: newer gateways may write more of them.
 struct FieldItem: Hashable, Sendable {
     let word: String
-    private let parameters: [String: String]
+    let parameters: [String: String]
 
     /// The longest field that is read. A field of the gateway is far shorter.
     private static let bytesMax = 8 << 10
