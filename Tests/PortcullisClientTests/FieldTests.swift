@@ -97,7 +97,7 @@ import Testing
 
     @Test func `a lesson changes what it says, and nothing else`() throws {
         var known = SigningRequirement(challenge: .optional, counter: .strict)
-        known.fields = ProofFields(keyID: "X-Key")
+        known.fields = ProofFieldNames(keyID: "X-Key")
         let lesson = try #require(
             RouteLesson([
                 "sign": "method challenge", "headers": "a", "accept": "session", "counter": "8",
@@ -135,7 +135,7 @@ import Testing
         let text = #"AppAttest error="x", sign="content", "# + more + pointer
         let lesson = try #require(AuthenticateField(text)?.lesson)
         let learned = try #require(lesson.requirement(over: nil))
-        expectEqual(learned.fields, ProofFields(keyID: "x-key", assertion: "x-proof"))
+        expectEqual(learned.fields, ProofFieldNames(keyID: "x-key", assertion: "x-proof"))
         expectEqual(learned.challengePointer, #"/a b/c~1d/é""#)
         let item = #"sign-again;sign="content";"# + more.replacing(", ", with: ";") + pointer
         expectEqual(NextField(item)?.lesson?.requirement(over: nil), learned)
@@ -144,7 +144,7 @@ import Testing
             RouteLesson(["sign": "target", "fields": "key_id=k"])
         )
         let after = later.requirement(over: learned)
-        expectEqual(after?.fields, ProofFields(keyID: "k"))
+        expectEqual(after?.fields, ProofFieldNames(keyID: "k"))
         expectEqual(after?.challengePointer, nil)
     }
 

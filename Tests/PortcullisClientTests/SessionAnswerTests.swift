@@ -104,7 +104,7 @@ import Testing
         async throws
     {
         var requirement = SigningRequirement()
-        requirement.fields = ProofFields(assertion: "X-Proof", challenge: "X-Challenge")
+        requirement.fields = ProofFieldNames(assertion: "X-Proof", challenge: "X-Challenge")
         let bench = try Bench { [requirement] in $0.defaultRequirement = requirement }
         await bench.gateway.change { [requirement] in
             $0.requirement = requirement

@@ -69,7 +69,7 @@ import Testing
             needsDeviceToken: true
         )
         streamed.needsContentDigest = true
-        streamed.fields = ProofFields(keyID: "X-Key")
+        streamed.fields = ProofFieldNames(keyID: "X-Key")
         var pointed = SigningRequirement(form: .content)
         pointed.challengePointer = "/c"
         expectEqual(

@@ -11,9 +11,9 @@ extension PortcullisSession {
     /// the route asks for a proof: from the plan, from an earlier answer, or from
     /// ``PortcullisConfiguration/defaultRequirement``. It waits for the key for
     /// ``PortcullisLimits/enrolmentWait``, and then returns the request without a proof:
-    /// ``Proof/Absence/enrolling``. The enrolment goes on by itself, and a later call has the key.
-    /// Where nothing is known of the route, the request is ``Proof/Absence/routeUnknown`` and no
-    /// enrolment begins: its answer says what the route asks, to ``learn(from:to:)`` or
+    /// ``SentProof/Absence/enrolling``. The enrolment goes on by itself, and a later call has the
+    /// key. Where nothing is known of the route, the request is ``SentProof/Absence/routeUnknown``
+    /// and no enrolment begins: its answer says what the route asks, to ``learn(from:to:)`` or
     /// ``signAgain(_:after:)``. An app that calls neither ships a plan. ``prewarm()`` begins the
     /// enrolment in any case.
     ///

@@ -108,7 +108,7 @@ struct EnrolmentMachine: Sendable {
     }
 
     /// The gateway gave no challenge.
-    mutating func challengeFailed(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
+    mutating func challengeFailed(_ failure: EndpointFailure, now: Date, jitter: Double) -> Action {
         stop(failure, now: now, jitter: jitter)
     }
 
@@ -162,7 +162,7 @@ struct EnrolmentMachine: Sendable {
     }
 
     /// The gateway did not take the key.
-    mutating func registerFailed(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
+    mutating func registerFailed(_ failure: EndpointFailure, now: Date, jitter: Double) -> Action {
         if case .refused(_, .enrol, _) = failure {
             record.phase = .none
             return lost(now: now, jitter: jitter)
@@ -253,7 +253,7 @@ struct EnrolmentMachine: Sendable {
         return held(.keysLost, now.addingTimeInterval(delay(after: before + 3, jitter)))
     }
 
-    private mutating func stop(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
+    private mutating func stop(_ failure: EndpointFailure, now: Date, jitter: Double) -> Action {
         let cause: EnrolmentHold.Cause
         let retryAfter: Double?
         switch failure {
@@ -317,5 +317,5 @@ struct EnrolmentMachine: Sendable {
 /// What came of asking for an enrolled key.
 enum KeyOutcome: Hashable, Sendable {
     case key(String)
-    case none(Proof.Absence)
+    case none(SentProof.Absence)
 }

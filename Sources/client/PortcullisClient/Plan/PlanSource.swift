@@ -150,7 +150,7 @@ actor PlanSource {
 
     private func adopt(_ data: Data, _ response: HTTPURLResponse, order: UInt64) {
         hold(for: Self.age(response))
-        let served = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
+        let served = response.value(forHTTPHeaderField: "Date").flatMap(FieldDate.date)
         // A cache, or a gateway of a fleet, that has an older one than this. A date that is yet to
         // come was written by a clock that was ahead, and would keep all later plans away.
         if let served, let newest = held?.served, served < newest,

@@ -52,7 +52,7 @@ public struct SigningRequirement: Hashable, Sendable {
     /// Whether a new device token has to come with each request. See ``DeviceTokenService``.
     public var needsDeviceToken: Bool
     /// The fields that carry the proof.
-    public var fields = ProofFields()
+    public var fields = ProofFieldNames()
 
     /// What a route asks. The defaults are those of the gateway's rules. What few rules ask is set
     /// afterwards: the challenge's pointer, a digest with the head, and other names of fields.
@@ -86,7 +86,7 @@ extension SigningRequirement {
 }
 
 /// The names of the fields that carry an assertion.
-public struct ProofFields: Hashable, Sendable {
+public struct ProofFieldNames: Hashable, Sendable {
     /// The key id's field.
     public var keyID: String
     /// The assertion's field.
@@ -110,7 +110,7 @@ public struct ProofFields: Hashable, Sendable {
     }
 }
 
-extension ProofFields {
+extension ProofFieldNames {
     /// Reads `key_id=x-key assertion=x-proof`. A word that is not known, and a name that is no
     /// token, are passed over: newer gateways may write more of them.
     init(words text: String) {
@@ -145,7 +145,7 @@ struct RouteLesson: Hashable, Sendable {
     let observes: Bool
     /// The fields that carry the proof, where their names are not the usual ones; `nil` where the
     /// answer does not say.
-    let fields: ProofFields?
+    let fields: ProofFieldNames?
     /// Where the content holds the challenge; `nil` where the answer does not say.
     let challengePointer: String?
 
@@ -183,7 +183,7 @@ struct RouteLesson: Hashable, Sendable {
         counter = (1...Self.windowMax).contains(window) ? .window(window) : .strict
         self.observes = observes
         needsDeviceToken = parameters["device"]?.split(separator: " ").contains("token") ?? false
-        fields = parameters["fields"].map(ProofFields.init(words:))
+        fields = parameters["fields"].map(ProofFieldNames.init(words:))
         challengePointer = parameters["challenge_pointer"]?.removingPercentEncoding
     }
 

@@ -9,7 +9,7 @@ import RequestBinding
 /// Makes proofs: asks for the key, a challenge or a session, and signs.
 final class Prover: Sendable {
     let enroller: Enroller
-    let challenges: ChallengeSource
+    let challenges: ChallengeKeeper
     let sessions: SessionKeeper
     private let deviceTokens: DeviceTokenSource
     private let service: TimedService
@@ -49,7 +49,7 @@ final class Prover: Sendable {
             records: RecordKeeper(store: store, gateway: configuration.endpoints.absoluteString),
             events: events
         )
-        challenges = ChallengeSource(configuration, calls: calls)
+        challenges = ChallengeKeeper(configuration, calls: calls)
         sessions = SessionKeeper(configuration, events: events)
         deviceTokens = DeviceTokenSource(configuration)
         turnstile = Turnstile(clock: clock)
@@ -93,7 +93,7 @@ final class Prover: Sendable {
     ) async -> ProvenRequest {
         let waits = waits(isHasty: isHasty)
         switch want {
-        case .nothing(let absence): return bare(request, because: absence, ProofFields())
+        case .nothing(let absence): return bare(request, because: absence, ProofFieldNames())
         case .assertion(let requirement):
             return await asserted(
                 request,
@@ -267,8 +267,8 @@ final class Prover: Sendable {
     /// A request without proof. One whose device can't prove says so.
     private func bare(
         _ request: CanonicalRequest,
-        because absence: Proof.Absence,
-        _ fields: ProofFields
+        because absence: SentProof.Absence,
+        _ fields: ProofFieldNames
     ) -> ProvenRequest {
         var bare = request.request
         if absence != .otherOrigin { OwnFields.removeProof(from: &bare, fields) }
@@ -277,7 +277,7 @@ final class Prover: Sendable {
     }
 
     /// Whether the device can't prove this request, nor one that is sent a moment later.
-    private func isLasting(_ absence: Proof.Absence) -> Bool {
+    private func isLasting(_ absence: SentProof.Absence) -> Bool {
         switch absence {
         case .unsupported, .serviceFailed: return true
         case .enrolling: return enroller.isDeviceBroken
@@ -361,7 +361,7 @@ final class Prover: Sendable {
         }
         let key = SymmetricKey(data: ticket.secret)
         let code = Data(HMAC<SHA256>.authenticationCode(for: data, using: key))
-        settled.setValue(ticket.namedKey, forHTTPHeaderField: ProofFields().keyID)
+        settled.setValue(ticket.namedKey, forHTTPHeaderField: ProofFieldNames().keyID)
         settled.setValue(ticket.session, forHTTPHeaderField: OwnFields.session)
         settled.setValue(ticket.sequence.text, forHTTPHeaderField: OwnFields.sequence)
         settled.setValue(code.base64EncodedString(), forHTTPHeaderField: OwnFields.signature)
@@ -380,8 +380,8 @@ final class Prover: Sendable {
         { [weak self] in await self?.opened() ?? .failure(.unreachable(retryAfter: nil)) }
     }
 
-    private func opened() async -> Result<SessionKeeper.Opened, CallFailure> {
-        var last = CallFailure.unreachable(retryAfter: nil)
+    private func opened() async -> Result<SessionKeeper.Opened, EndpointFailure> {
+        var last = EndpointFailure.unreachable(retryAfter: nil)
         var hasForgottenKey = false
         for _ in 0..<Self.openingTries {
             guard let request = CanonicalRequest(calls.sessionRequest) else { break }

@@ -247,7 +247,7 @@ struct RequestDriver: Sendable {
         case .expectStrict: routes.expectStrict(method: method, url: url)
         case .expectUsualPlaces:
             routes.amend(method: method, url: url) {
-                ($0.fields, $0.challengePointer) = (ProofFields(), nil)
+                ($0.fields, $0.challengePointer) = (ProofFieldNames(), nil)
             }
         case .expectAssertions: routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
         case .expectDeviceToken:

@@ -17,8 +17,8 @@ enum OwnFields {
     static let contentDigest = "Content-Digest"
 
     /// Takes every proof and device token off a request: each stands for one request to one target.
-    static func removeProof(from request: inout URLRequest, _ fields: ProofFields) {
-        let usual = ProofFields()
+    static func removeProof(from request: inout URLRequest, _ fields: ProofFieldNames) {
+        let usual = ProofFieldNames()
         let names = [
             fields.keyID, fields.assertion, fields.challenge, fields.unsupported, usual.keyID,
             usual.assertion, usual.challenge, usual.unsupported, session, sequence, signature,

@@ -10,7 +10,7 @@
 #if hasAttribute(nonexhaustive)
     @nonexhaustive(warn)
 #endif
-public enum Proof: Hashable, Sendable, Codable {
+public enum SentProof: Hashable, Sendable, Codable {
     case assertion(keyID: String)
     /// A signature with the secret of a session that this key opened.
     case session(keyID: String)
@@ -53,7 +53,7 @@ public enum Proof: Hashable, Sendable, Codable {
     }
 }
 
-extension Proof {
+extension SentProof {
     /// The key by which it was proven.
     var keyID: String? {
         switch self {
@@ -90,7 +90,7 @@ public enum DeviceTokenOutcome: Hashable, Sendable, Codable {
 /// A request that is ready to be sent, and what it carries.
 struct ProvenRequest: Sendable {
     var request: URLRequest
-    let proof: Proof
+    let proof: SentProof
     /// Whether it carries a device token.
     var deviceToken = DeviceTokenOutcome.notAsked
     /// The session that it belongs to.
@@ -104,7 +104,7 @@ public struct ProvenResponse: Sendable {
     /// The head. Its URL is that of the last request, when redirects were followed.
     public let response: HTTPURLResponse
     /// What the last request carried.
-    public let proof: Proof
+    public let proof: SentProof
     /// Whether a device token went with it.
     public let deviceToken: DeviceTokenOutcome
     /// What the gateway refused, when the answer is its own: one with `App-Attest-Error`, or a 401

@@ -2,7 +2,7 @@ import Foundation
 
 /// Has a challenge for each request: those that came with answers, else new ones from the gateway,
 /// several at a time.
-actor ChallengeSource {
+actor ChallengeKeeper {
     private let configuration: PortcullisConfiguration
     private let calls: GatewayCalls
     private var pool: ChallengePool
