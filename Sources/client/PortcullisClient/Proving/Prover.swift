@@ -149,8 +149,7 @@ final class Prover: Sendable {
         spending patience: inout Patience
     ) async -> ProvenRequest {
         let fields = requirement.fields
-        var lastError = AttestationServiceError.invalidKey
-        var lastKeyID = ""
+        var last = (keyID: "", error: AttestationServiceError.invalidKey)
         var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
@@ -158,16 +157,14 @@ final class Prover: Sendable {
                 await enroller.keyID(within: seconds)
             }
             switch outcome {
-            case .key(let key): (keyID, lastKeyID) = (key, key)
+            case .key(let key): (keyID, last.keyID) = (key, key)
             case .none(let absence): return bare(request, because: absence, fields)
             }
             // Before the turn and the challenge: neither is kept waiting for it.
-            let shown =
-                if let token { token } else {
-                    await deviceToken(for: request, as: requirement, spending: &patience)
-                }
-            token = shown
-            var challenge: String?
+            if token == nil {
+                token = await deviceToken(for: request, as: requirement, spending: &patience)
+            }
+            var challenge: KeptChallenge?
             if requirement.needsChallengeField {
                 challenge = await self.challenge(waits, &patience)
                 if challenge == nil, requirement.challenge == .required {
@@ -176,34 +173,35 @@ final class Prover: Sendable {
             }
             var settled = settled(request, content, as: requirement)
             let signed = SignedBytes(request, content, settled: settled)
-            guard let data = signed.clientData(requirement.form, challenge: challenge) else {
+            guard var data = signed.clientData(requirement.form, challenge: challenge?.text) else {
                 return bare(request, because: .requestUnfit, fields)
             }
-            let (result, turn) = await assertion(
-                keyID,
-                over: data,
-                spending: &patience
-            )
+            let wait = min(limits.strictWait.seconds, patience.longest)
+            let number = await turnstile.enter(within: wait)
+            // Others had their turn meanwhile, and a challenge of seconds may have ended.
+            if let taken = challenge, taken.until <= clock.now {
+                challenge = await self.challenge(waits, &patience) ?? taken
+                data = signed.clientData(requirement.form, challenge: challenge?.text) ?? data
+            }
+            let (result, turn) = await assertion(keyID, over: data, in: number, spending: &patience)
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
                 unfit.withLock { $0 = nil }
-                settled.setValue(keyID, forHTTPHeaderField: fields.keyID)
-                settled.setValue(
-                    assertion.base64EncodedString(),
-                    forHTTPHeaderField: fields.assertion
-                )
-                settled.setValue(challenge, forHTTPHeaderField: fields.challenge)
-                settled.setValue(shown.text, forHTTPHeaderField: OwnFields.deviceToken)
+                let values = [
+                    (fields.keyID, keyID), (fields.assertion, assertion.base64EncodedString()),
+                    (fields.challenge, challenge?.text), (OwnFields.deviceToken, token?.text),
+                ]
+                for (name, value) in values { settled.setValue(value, forHTTPHeaderField: name) }
                 return ProvenRequest(
                     request: settled,
                     proof: .assertion(keyID: keyID),
-                    deviceToken: shown.outcome,
+                    deviceToken: token?.outcome ?? .notAsked,
                     lease: turn
                 )
             case .failure(let error):
                 turn?.end()
-                lastError = error
+                last.error = error
                 if error == .invalidKey { await forget(keyID, error) }
                 // It was tried several times, or took too long.
                 if error == .serverUnavailable {
@@ -211,8 +209,8 @@ final class Prover: Sendable {
                 }
             }
         }
-        if lastError == .invalidInput { await refusedInput(by: lastKeyID) }
-        return bare(request, because: .serviceFailed(lastError), fields)
+        if last.error == .invalidInput { await refusedInput(by: last.keyID) }
+        return bare(request, because: .serviceFailed(last.error), fields)
     }
 
     private func forget(_ keyID: String, _ error: AttestationServiceError) async {
@@ -237,20 +235,19 @@ final class Prover: Sendable {
         await sessions.forget(keyID: keyID)
     }
 
-    private func challenge(_ waits: Waits, _ patience: inout Patience) async -> String? {
+    private func challenge(_ waits: Waits, _ patience: inout Patience) async -> KeptChallenge? {
         await patience.wait(atMost: waits.challenge, by: clock) { seconds in
             await challenges.challenge(within: seconds, isHasty: waits.isHasty)
         }
     }
 
-    /// Has the data signed when their turn has come.
+    /// Has the data signed, in their turn.
     private func assertion(
         _ keyID: String,
         over data: SignedBytes.ClientData,
+        in number: Turnstile.Turn?,
         spending patience: inout Patience
     ) async -> (Result<Data, AttestationServiceError>, turn: ProofLease?) {
-        let turnWait = min(limits.strictWait.seconds, patience.longest)
-        let number = await turnstile.enter(within: turnWait)
         let hash = Self.hash(data)
         let wait = limits.assertionWait.seconds
         let result = await patience.waitForDevice(atMost: wait, by: clock) { seconds in
