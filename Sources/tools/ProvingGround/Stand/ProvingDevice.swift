@@ -183,7 +183,10 @@ final class ProvingDevice: Sendable {
             )
             let handle = "key-\(RandomBytes.word())"
             keys.withLock { $0[handle] = .android(key) }
-            return ["key": handle, "chain": chain.map { Base64.text($0) }]
+            return [
+                "key": handle, "key_id": KeyID(of: key.publicKey).base64,
+                "chain": chain.map { Base64.text($0) },
+            ]
         }
     }
 
