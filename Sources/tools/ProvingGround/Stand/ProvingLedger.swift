@@ -6,7 +6,6 @@ struct SeenRequest: Sendable {
     let method: String
     let target: String
     let fields: [(name: String, value: String)]
-    let contentCount: Int
     let place: CalledPlace
     /// What the gateway answered; `nil` while it has not, and where it was not asked.
     var status: Int?

@@ -25,7 +25,6 @@ final class ProvingMiddle: Sendable {
             method: request.method,
             target: request.target,
             fields: request.fields,
-            contentCount: request.content.count,
             place: CalledPlace(path: request.path)
         )
         let number = ledger.add(seen)
