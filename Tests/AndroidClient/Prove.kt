@@ -94,7 +94,6 @@ private class Driver(private val folder: File) {
         )
         builder.context((step["context"] as? String)?.toByteArray()).fetchesPlan(step["plan"] == true)
             .usesSessions(step["sessions"] == true).clock(clock)
-        if (System.getenv("PROVE_LOG") != null) builder.log { System.err.println(it) }
         clients[process(step)] = PortcullisClient(builder.build())
     }
 
@@ -117,16 +116,13 @@ private class Driver(private val folder: File) {
                     request.field(filled(name), filled(value))
                 }
                 (step["content"] as? String)?.let { request.content(it.toByteArray()) }
-                val start = System.nanoTime()
-                val answer = answer(client.send(request.build()))
-                answer["seconds"] = (System.nanoTime() - start) / 1e9
-                answer
+                answer(client.send(request.build()))
             }
         }
         return mapOf("answers" to threads.invokeAll(work).map { it.get() })
     }
 
-    private fun answer(outcome: Outcome): HashMap<String, Any> {
+    private fun answer(outcome: Outcome): Map<String, Any> {
         val answer = HashMap<String, Any>()
         outcome.response?.let { response ->
             response.use { it.bytes() }

@@ -184,7 +184,7 @@ extension ClientScenarios {
     }
 }
 
-extension Proof {
+extension SentProof {
     fileprivate var isThere: Bool {
         switch self {
         case .assertion, .session: true

@@ -31,7 +31,7 @@ extension ClientScenarios {
             return request
         }
 
-        private func isProven(_ proof: Proof) -> Bool {
+        private func isProven(_ proof: SentProof) -> Bool {
             guard case .assertion = proof else { return false }
             return true
         }

@@ -20,7 +20,7 @@ extension ClientScenarios {
 
         /// Whether it is the same hold. One that was read from the store again may differ by less
         /// than a microsecond, since a record counts seconds from 1970.
-        private static func isHeld(_ proof: Proof, by hold: EnrolmentHold) -> Bool {
+        private static func isHeld(_ proof: SentProof, by hold: EnrolmentHold) -> Bool {
             guard case .none(.enrolmentHeld(let other)) = proof else { return false }
             let difference = other.until.timeIntervalSince(hold.until)
             return other.cause == hold.cause && abs(difference) < 1e-3

@@ -35,12 +35,12 @@ extension ClientScenarios {
             try stand.app { $0.defaultRequirement = Self.both }
         }
 
-        private func isSession(_ proof: Proof) -> Bool {
+        private func isSession(_ proof: SentProof) -> Bool {
             if case .session = proof { return true }
             return false
         }
 
-        private func isAssertion(_ proof: Proof) -> Bool {
+        private func isAssertion(_ proof: SentProof) -> Bool {
             if case .assertion = proof { return true }
             return false
         }

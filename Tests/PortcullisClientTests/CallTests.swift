@@ -158,6 +158,39 @@ import Testing
         try await expectEqual(slow.1.statusCode, 200)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `a challenge that ends while others have their turn is not used`() async throws {
+        let clock = ManualClock()
+        let gateway = OrderlyGateway(holds: "/slow")
+        var configuration = try configuration()
+        configuration.defaultRequirement = SigningRequirement(counter: .strict)
+        configuration.clock = clock
+        // Longer than a challenge lives, which is 300 s.
+        configuration.limits.strictTurn = .seconds(900)
+        configuration.limits.strictWait = .seconds(800)
+        let session = PortcullisSession(
+            configuration,
+            service: FakeService(),
+            store: MemoryEnrolmentStore(),
+            transport: gateway
+        )
+        _ = await session.prewarm()
+        async let slow = session.data(for: Bench.request("/slow"))
+        await clock.isAwaited(clock.now.addingTimeInterval(900))
+        var request = try Bench.request("/other")
+        request.timeoutInterval = 1000
+        async let other = session.data(for: request)
+        await clock.isAwaited(clock.now.addingTimeInterval(800))
+        clock.advance(by: 295)
+        await gateway.release()
+        try await expectEqual(slow.1.statusCode, 200)
+        try await expectEqual(other.1.statusCode, 200)
+        // One for the enrolment, and four that were asked for at the start.
+        let first = (1...5).map { "challenge-\($0)" }
+        let used = try #require(await gateway.challenge(of: "/other"))
+        #expect(!first.contains(used))
+    }
+
     // MARK: A service that fails
 
     @Test(arguments: [(2.0, nil), (100, "1")])
@@ -224,6 +257,12 @@ private actor OrderlyGateway: HTTPTransport {
     init(holds path: String? = nil) { held = path }
 
     func release() { latch.end(with: ()) }
+
+    /// The challenge that a request brought.
+    func challenge(of path: String) async -> String? {
+        let sent = await gateway.seen.last { $0.request.url?.path == path }
+        return sent?.request.value(forHTTPHeaderField: "App-Attest-Challenge")
+    }
 
     func send(_ request: URLRequest, content: RequestContent) async throws -> TransportAnswer {
         let path = request.url?.path ?? ""

@@ -36,12 +36,12 @@ import Testing
     {
         let bench = try await bench()
         let before = await calls(of: bench)
-        var proofs: [Proof] = []
+        var proofs: [SentProof] = []
         for _ in 0..<4 {
             proofs.append(try await bench.session.data(for: Bench.request("/a")).1.proof)
         }
         let keyID = await bench.service.keysMade[0]
-        let none = Proof.none(.challengeUnavailable)
+        let none = SentProof.none(.challengeUnavailable)
         expectEqual(proofs, [.assertion(keyID: keyID), none, none, none])
         await expectEqual(calls(of: bench) - before, 2)
     }

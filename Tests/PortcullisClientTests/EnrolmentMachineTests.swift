@@ -127,9 +127,9 @@ import Testing
     @Test func `a failing gateway keeps everything`() {
         let phase = EnrolmentRecord.Phase.attested(keyID: "k", Self.grant, object: object)
         var machine = machine(phase)
-        let down = CallFailure.unreachable(retryAfter: nil)
-        let later = CallFailure.refused(reason: "x", .retryLater, retryAfter: 100)
-        let never = CallFailure.refused(reason: "app-mismatch", .none, retryAfter: nil)
+        let down = EndpointFailure.unreachable(retryAfter: nil)
+        let later = EndpointFailure.refused(reason: "x", .retryLater, retryAfter: 100)
+        let never = EndpointFailure.refused(reason: "app-mismatch", .none, retryAfter: nil)
         let first = machine.registerFailed(down, now: Self.start, jitter: 0)
         expectEqual(first, hold(.gatewayUnavailable, 1))
         let second = machine.registerFailed(later, now: Self.start, jitter: 0.5)
@@ -141,13 +141,13 @@ import Testing
 
     @Test func `a gateway that says enrol ends the key`() {
         var machine = machine(.attested(keyID: "k", Self.grant, object: object))
-        let failure = CallFailure.refused(reason: "nonce-mismatch", .enrol, retryAfter: nil)
+        let failure = EndpointFailure.refused(reason: "nonce-mismatch", .enrol, retryAfter: nil)
         expectEqual(machine.registerFailed(failure, now: Self.start, jitter: 0), .generateKey)
     }
 
     @Test func `a Retry-After is obeyed, but none longer than the limit`() {
         var machine = machine(.generated(keyID: "k", nil))
-        let failure = CallFailure.refused(reason: "x", .retryLater, retryAfter: 1e9)
+        let failure = EndpointFailure.refused(reason: "x", .retryLater, retryAfter: 1e9)
         let action = machine.challengeFailed(failure, now: Self.start, jitter: 0)
         expectEqual(action, hold(.throttled, 86_400))
         expectEqual(machine.began(now: after(80_000)), action)
@@ -156,7 +156,7 @@ import Testing
 
     @Test func `a hold that a clock from the future made does not last`() {
         var machine = machine()
-        let failure = CallFailure.unreachable(retryAfter: nil)
+        let failure = EndpointFailure.unreachable(retryAfter: nil)
         _ = machine.challengeFailed(failure, now: after(1e8), jitter: 0)
         expectEqual(machine.began(now: Self.start), .generateKey)
     }

@@ -65,9 +65,9 @@ import Testing
         var machine = EnrolmentMachine(record, limits: PortcullisLimits())
         expectEqual(machine.began(now: now), .askChallenge(keyID: "k"))
         for _ in 0..<2 {
-            let down = CallFailure.unreachable(retryAfter: nil)
+            let down = EndpointFailure.unreachable(retryAfter: nil)
             _ = machine.challengeFailed(down, now: now, jitter: 0.5)
-            let later = CallFailure.unreachable(retryAfter: 7)
+            let later = EndpointFailure.unreachable(retryAfter: 7)
             _ = machine.challengeFailed(later, now: now, jitter: 0.5)
         }
         let bytes = machine.record.bytes

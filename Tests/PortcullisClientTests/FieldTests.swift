@@ -11,7 +11,9 @@ import Testing
 
 @Suite struct FieldTests {
     private func lesson(_ sign: String, counter: String? = nil) -> RouteLesson? {
-        RouteLesson(sign: sign, headers: nil, accept: nil, counter: counter)
+        var parameters = ["sign": sign]
+        parameters["counter"] = counter
+        return RouteLesson(parameters)
     }
 
     @Test func `the gateway's challenge is found among others`() throws {
@@ -75,7 +77,7 @@ import Testing
 
     @Test func `a part that nobody knows teaches nothing`() {
         expectEqual(lesson("method weather"), nil)
-        expectEqual(RouteLesson(sign: nil, headers: "a", accept: nil, counter: nil), nil)
+        expectEqual(RouteLesson(["headers": "a"]), nil)
     }
 
     @Test func `advice beside an answer is read`() throws {
@@ -94,13 +96,12 @@ import Testing
     }
 
     @Test func `a lesson changes what it says, and nothing else`() throws {
-        let known = SigningRequirement(
-            challenge: .optional,
-            counter: .strict,
-            fields: ProofFields(keyID: "X-Key")
-        )
+        var known = SigningRequirement(challenge: .optional, counter: .strict)
+        known.fields = ProofFieldNames(keyID: "X-Key")
         let lesson = try #require(
-            RouteLesson(sign: "method challenge", headers: "a", accept: "session", counter: "8")
+            RouteLesson([
+                "sign": "method challenge", "headers": "a", "accept": "session", "counter": "8",
+            ])
         )
         let learned = try #require(lesson.requirement(over: known))
         expectEqual(learned.form, .lines([.method, .challenge], headers: ["a"]))
@@ -117,7 +118,8 @@ import Testing
     func `a pointer into the content ends with the form that signs the content`(
         sign: String
     ) throws {
-        let known = SigningRequirement(form: .content, challengePointer: "/auth/challenge")
+        var known = SigningRequirement(form: .content)
+        known.challengePointer = "/auth/challenge"
         let same = try #require(lesson("content"))
         expectEqual(same.requirement(over: known)?.challengePointer, "/auth/challenge")
         let other = try #require(lesson(sign)?.requirement(over: known))
@@ -133,16 +135,16 @@ import Testing
         let text = #"AppAttest error="x", sign="content", "# + more + pointer
         let lesson = try #require(AuthenticateField(text)?.lesson)
         let learned = try #require(lesson.requirement(over: nil))
-        expectEqual(learned.fields, ProofFields(keyID: "x-key", assertion: "x-proof"))
+        expectEqual(learned.fields, ProofFieldNames(keyID: "x-key", assertion: "x-proof"))
         expectEqual(learned.challengePointer, #"/a b/c~1d/é""#)
         let item = #"sign-again;sign="content";"# + more.replacing(", ", with: ";") + pointer
         expectEqual(NextField(item)?.lesson?.requirement(over: nil), learned)
         // Of a renamed field that is named no longer, the usual name counts.
         let later = try #require(
-            RouteLesson(sign: "target", headers: nil, accept: nil, counter: nil, fields: "key_id=k")
+            RouteLesson(["sign": "target", "fields": "key_id=k"])
         )
         let after = later.requirement(over: learned)
-        expectEqual(after?.fields, ProofFields(keyID: "k"))
+        expectEqual(after?.fields, ProofFieldNames(keyID: "k"))
         expectEqual(after?.challengePointer, nil)
     }
 

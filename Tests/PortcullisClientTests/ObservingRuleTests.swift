@@ -31,7 +31,7 @@ import Testing
         accepts: [SigningRequirement.Kind]
     ) async throws {
         let (service, gateway, session) = try await Self.bench(accepts: Set(accepts))
-        var proofs: [Proof] = []
+        var proofs: [SentProof] = []
         for _ in 0..<4 {
             let answer = try await session.data(for: Bench.request("/a")).1
             #expect((answer.statusCode, answer.attempts) == (200, 1))

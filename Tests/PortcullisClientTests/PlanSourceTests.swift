@@ -103,9 +103,9 @@ import Testing
         let calls = GatewayCalls(configuration, transport: FakeGateway())
         let source = PlanSource(
             configuration,
-            calls,
-            RouteTable(configuration),
-            EventHub(nil)
+            calls: calls,
+            routes: RouteTable(configuration),
+            events: EventHub(nil)
         )
         expectEqual((source != nil), isFetched)
     }

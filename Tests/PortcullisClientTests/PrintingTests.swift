@@ -20,7 +20,7 @@ import Testing
         .appleUnavailable, .serviceFailed(.invalidInput), .throttled, .gatewayUnavailable,
         .keysLost, .dailyCap, .contextUnfit, .refused(reason: "app-mismatch"),
     ]
-    private static let absences: [Proof.Absence] = [
+    private static let absences: [SentProof.Absence] = [
         .notAsked, .otherOrigin, .routeUnknown, .unsupported, .serviceFailed(.invalidKey),
         .enrolling, .enrolmentHeld(EnrolmentHold(.dailyCap, until: time)), .challengeUnavailable,
         .storeUnavailable, .requestUnfit, .closed,

@@ -9,13 +9,10 @@ import Testing
     private typealias Answer = RequestMachine.Answer
     private static let now = Date(timeIntervalSince1970: 1_800_000_000)
     private static let asks = SigningRequirement()
-    private static let lesson = RouteLesson(
-        sign: "method target",
-        headers: nil,
-        accept: "assertion session",
-        counter: nil
-    )
-    private let key = Proof.assertion(keyID: "k")
+    private static let lesson = RouteLesson([
+        "sign": "method target", "accept": "assertion session",
+    ])
+    private let key = SentProof.assertion(keyID: "k")
 
     private func machine(
         usesSessions: Bool = true,
@@ -126,7 +123,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (Proof.Absence.unsupported, RequestMachine.Step.deliver),
+        (SentProof.Absence.unsupported, RequestMachine.Step.deliver),
         (.serviceFailed(.invalidInput), .deliver), (.storeUnavailable, .deliver),
         (.routeUnknown, .again), (.enrolling, .again), (.challengeUnavailable, .again),
         (
@@ -139,7 +136,7 @@ import Testing
         ),
     ])
     func `a missing proof is asked for again only where there can be one`(
-        absence: Proof.Absence,
+        absence: SentProof.Absence,
         step: RequestMachine.Step
     ) {
         var machine = machine()
@@ -200,13 +197,7 @@ import Testing
         _ = machine.began(.asks(Self.asks), isOwnOrigin: true)
         let verdict = machine.answered(refused(reason, .signAgain), to: key, now: Self.now)
         expectEqual(verdict.effects.contains(.expectUsualPlaces), isMoved)
-        let named = RouteLesson(
-            sign: "target",
-            headers: nil,
-            accept: nil,
-            counter: nil,
-            fields: "assertion=x-proof"
-        )
+        let named = RouteLesson(["sign": "target", "fields": "assertion=x-proof"])
         var answer = refused(reason, .signAgain)
         answer.lesson = named
         #expect(
@@ -236,7 +227,7 @@ import Testing
         var machine = machine()
         let missing = refused("assertion-missing", .signAgain)
         let time = Self.now.addingTimeInterval(1)
-        let held = Proof.none(.enrolmentHeld(EnrolmentHold(.throttled, until: time)))
+        let held = SentProof.none(.enrolmentHeld(EnrolmentHold(.throttled, until: time)))
         let steps = (0..<RequestMachine.heldMax).map { _ in
             machine.answered(missing, to: held, now: Self.now).step
         }
@@ -256,7 +247,7 @@ import Testing
 
     @Test func `the first advice about a route starts the enrolment, and later ones do not`() {
         for (proof, effects) in [
-            (Proof.none(.routeUnknown), [RequestMachine.Effect.enrol]),
+            (SentProof.none(.routeUnknown), [RequestMachine.Effect.enrol]),
             (.none(.enrolling), []), (key, []),
         ] {
             var machine = machine()
@@ -286,15 +277,17 @@ import Testing
         var machine = machine()
         let missing = refused("assertion-missing", .signAgain)
         let spent = refused("challenge-spent", .signAgain)
-        let answers: [(Answer, Proof)] = [
+        let answers: [(Answer, SentProof)] = [
             (mismatch, key), (missing, .none(.routeUnknown)), (spent, key), (spent, key),
         ]
         let steps = answers.map { machine.answered($0.0, to: $0.1, now: Self.now).step }
         expectEqual(steps, [.again, .again, .again, .deliver])
     }
 
-    @Test(arguments: [(Proof.Absence.routeUnknown, 3), (.challengeUnavailable, 3), (.enrolling, 8)])
-    func `tries without proof end, for whatever reason`(absence: Proof.Absence, count: Int) {
+    @Test(arguments: [
+        (SentProof.Absence.routeUnknown, 3), (.challengeUnavailable, 3), (.enrolling, 8),
+    ])
+    func `tries without proof end, for whatever reason`(absence: SentProof.Absence, count: Int) {
         var machine = machine()
         let missing = refused("assertion-missing", .signAgain)
         let steps = (0..<count).map { _ in
@@ -319,7 +312,7 @@ import Testing
             isRepeatable: true,
             patience: patience
         )
-        let steps = [Proof.none(.routeUnknown), .none(.enrolling), key].map {
+        let steps = [SentProof.none(.routeUnknown), .none(.enrolling), key].map {
             machine.answered(missing, to: $0, now: Self.now).step
         }
         expectEqual(steps, [.again, step, .deliver])

@@ -25,7 +25,7 @@ import Testing
         var attached = request
         attached.httpBody = Self.content
         let withBody = attached
-        let calls: [() async throws -> Proof] = [
+        let calls: [() async throws -> SentProof] = [
             { try await session.data(for: withBody, requiring: .proof).1.proof },
             {
                 try await session.upload(for: request, from: Self.content, requiring: .proof).1

@@ -31,7 +31,7 @@ import Testing
         try expectEqual(counter(routes, "/b"), .window(64))
         // What is learned meanwhile does not make it last.
         let lesson = try #require(
-            RouteLesson(sign: "method target", headers: "", accept: nil, counter: "64")
+            RouteLesson(["sign": "method target", "headers": "", "counter": "64"])
         )
         _ = routes.learn(lesson, method: "GET", url: url)
         routes.amend(method: "GET", url: url) { $0.accepts = [.assertion] }

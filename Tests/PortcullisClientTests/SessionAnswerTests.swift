@@ -103,11 +103,10 @@ import Testing
     func `the next challenge is read from its own field, whatever a rule's fields are called`()
         async throws
     {
-        let requirement = SigningRequirement(
-            fields: ProofFields(assertion: "X-Proof", challenge: "X-Challenge")
-        )
-        let bench = try Bench { $0.defaultRequirement = requirement }
-        await bench.gateway.change {
+        var requirement = SigningRequirement()
+        requirement.fields = ProofFieldNames(assertion: "X-Proof", challenge: "X-Challenge")
+        let bench = try Bench { [requirement] in $0.defaultRequirement = requirement }
+        await bench.gateway.change { [requirement] in
             $0.requirement = requirement
             $0.origins["/a"] = FakeGateway.Reply(fields: ["X-Challenge": "the origin's"])
         }

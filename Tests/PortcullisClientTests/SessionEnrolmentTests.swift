@@ -58,13 +58,13 @@ import Testing
         let bench = try Bench()
         await bench.service.fail(attesting: [.serverUnavailable])
         await bench.gateway.change { $0.forwards = true }
-        var proofs: [Proof] = []
+        var proofs: [SentProof] = []
         for _ in 0..<5 {
             proofs.append(try await bench.session.data(for: Bench.request("/a")).1.proof)
         }
         let until = bench.clock.now.addingTimeInterval(1.5)
         let hold = EnrolmentHold(.appleUnavailable, until: until)
-        expectEqual(proofs, [Proof](repeating: .none(.enrolmentHeld(hold)), count: 5))
+        expectEqual(proofs, [SentProof](repeating: .none(.enrolmentHeld(hold)), count: 5))
         await expectEqual(bench.counts, [1, 1])
     }
 
@@ -221,11 +221,11 @@ import Testing
                 await Task.yield()
             }
         }
-        try await withThrowingTaskGroup(of: Proof.self) { group in
+        try await withThrowingTaskGroup(of: SentProof.self) { group in
             for session in sessions {
                 group.addTask { try await session.data(for: Bench.request("/a")).1.proof }
             }
-            var proofs: Set<Proof> = []
+            var proofs: Set<SentProof> = []
             for try await proof in group { proofs.insert(proof) }
             #expect(proofs == [.assertion(keyID: await service.keysMade[0])])
         }
@@ -249,7 +249,7 @@ import Testing
         let second = try await bench.session.data(for: Bench.request("/a")).1.proof
         let keys = await bench.service.keysMade
         expectEqual(keys.count, 2)
-        expectEqual([first, second], keys.map { Proof.session(keyID: $0) })
+        expectEqual([first, second], keys.map { SentProof.session(keyID: $0) })
         await expectEqual(bench.verdicts, ["pass", "pass"])
     }
 

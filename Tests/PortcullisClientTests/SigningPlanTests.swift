@@ -62,6 +62,16 @@ import Testing
         let orders = try #require(URL(string: "https://api.example.com/v1/orders"))
         let chat = try #require(URL(string: "https://api.example.com/chat"))
         let raw = try #require(URL(string: "https://api.example.com/raw"))
+        var streamed = SigningRequirement(
+            form: .lines([.method, .target, .body], headers: []),
+            challenge: .none,
+            accepts: [.assertion, .session],
+            needsDeviceToken: true
+        )
+        streamed.needsContentDigest = true
+        streamed.fields = ProofFieldNames(keyID: "X-Key")
+        var pointed = SigningRequirement(form: .content)
+        pointed.challengePointer = "/c"
         expectEqual(
             plan.answer(method: "POST", url: orders),
             .rule(
@@ -74,29 +84,11 @@ import Testing
         )
         expectEqual(
             plan.answer(method: "GET", url: chat),
-            .rule(
-                "chat",
-                SigningRequirement(
-                    form: .lines([.method, .target, .body], headers: []),
-                    challenge: .none,
-                    needsContentDigest: true,
-                    counter: .window(64),
-                    accepts: [.assertion, .session],
-                    needsDeviceToken: true,
-                    fields: ProofFields(keyID: "X-Key")
-                )
-            )
+            .rule("chat", streamed)
         )
         expectEqual(
             plan.answer(method: "POST", url: raw),
-            .rule(
-                "raw",
-                SigningRequirement(
-                    form: .content,
-                    challengePointer: "/c",
-                    counter: .window(64)
-                )
-            )
+            .rule("raw", pointed)
         )
     }
 

@@ -24,7 +24,7 @@ class Challenges:
         with self.changed: self.kept = self.kept[-1:]
 
     def take(self, seconds, observed=False):
-        """The newest one. None where the gateway gives none in time."""
+        """The newest one, and until when it is used. None where the gateway gives none in time."""
         with self.changed:
             self.waiting += 1
             try: return self.wait_for_one(time.monotonic() + seconds, observed)
@@ -41,8 +41,8 @@ class Challenges:
         while True:
             self.kept = [(text, end) for text, end in self.kept if self.now() < end]
             if self.kept:
-                self.used.append(self.kept.pop()[0])
-                return self.used[-1]
+                self.used.append(self.kept[-1][0])
+                return self.kept.pop()
             if self.now() < self.held or self.failed != failed: return None
             missing = self.waiting - sum(self.calls.values())  # a call is a time and a count
             if missing > 0 and len(self.calls) < Limits.calls_max:

@@ -24,15 +24,15 @@ export class Challenges {
 
     next() {
         this.kept = this.kept.filter(({ ends }) => this.client.now() < ends);
-        const text = this.kept.pop()?.text;
-        if (text) this.used = [...this.used, text].slice(-limits.usedMax);
-        return text;
+        const one = this.kept.pop();
+        if (one) this.used = [...this.used, one.text].slice(-limits.usedMax);
+        return one;
     }
 
-    /** The newest one, if the gateway gives one in time. */
+    /** The newest one, and when it ends, if the gateway gives one in time. */
     async take(seconds, observed) {
-        const text = this.next();
-        if (text || this.client.now() < this.held) return text;
+        const one = this.next();
+        if (one || this.client.now() < this.held) return one;
         let done;
         const given = new Promise((resolve) => this.waiting.push(done = resolve));
         this.ask();

@@ -4,7 +4,6 @@ import * as http from "node:http";
 import * as os from "node:os";
 import * as path from "node:path";
 import { Client } from "./portcullis-client.mjs";
-import { sha256 } from "./stack.mjs";
 import { DeviceError, MayHaveRun, TokenNeeded, Unfit } from "./words.mjs";
 
 function post(url, value) {
@@ -37,10 +36,8 @@ class Apple {
 class Android extends Apple {
     makesKeyFirst = false;
     async attest(_, hash) {
-        const { key, chain } = await post(this.url + "/keys", { challenge: hash.toString("base64") });
-        const leaf = Buffer.from(chain[0], "base64"), curve = Buffer.from("06082a8648ce3d030107034200", "hex");
-        const point = leaf.subarray(leaf.indexOf(curve) + curve.length).subarray(0, 65);
-        return { key, id: sha256(point).toString("base64"), platform: "android", chain };
+        const { key, key_id, chain } = await post(this.url + "/keys", { challenge: hash.toString("base64") });
+        return { key, id: key_id, platform: "android", chain };
     }
     async sign(key, counter, hash) {
         const lines = `portcullis-key-v1\n${this.package}\n${counter}\n${hash.toString("base64")}\n`;
@@ -50,7 +47,7 @@ class Android extends Apple {
 }
 
 async function answerOf(client, step, number) {
-    const fill = (text) => text.replaceAll("{n}", `${number}`), began = performance.now();
+    const fill = (text) => text.replaceAll("{n}", `${number}`);
     const fields = step.fields.map(([name, value]) => [name, fill(value)]);
     let result;
     try {
@@ -62,7 +59,7 @@ async function answerOf(client, step, number) {
         result = { outcome, answer: error.answer, tokens: error.tokens, error: `${error.message}` };
     }
     const { answer, ...more } = result;
-    return { ...more, status: answer?.status, fields: answer?.fields, seconds: (performance.now() - began) / 1000 };
+    return { ...more, status: answer?.status, fields: answer?.fields };
 }
 
 const [server, platform = "ios"] = process.argv.slice(2);

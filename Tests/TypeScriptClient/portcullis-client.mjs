@@ -110,13 +110,15 @@ class Request {
                 ["App-Attest-Signature", hmac.digest("base64")]);
             if (proof.session.accepts_key_id) proof.fields.push([USUAL.key_id, this.keyID]);
         } else {
-            let challenge = route.pointer == null ? undefined : member(this.content, route.pointer);
+            const take = () => this.wait(limits.challengeWait, (seconds) => client.challenges.take(seconds, hastes));
+            let challenge = route.pointer == null ? undefined : member(this.content, route.pointer), ends = Infinity;
             if (!challenge && /challenge|content/.test(route.sign.join(" "))) {
-                challenge = await this.wait(limits.challengeWait, (seconds) => client.challenges.take(seconds, hastes));
+                ({ text: challenge, ends } = await take() ?? {});
                 if (!challenge) return { ...proof, kind: "without-challenge" };
             }
-            const data = this.clientData(route, values, challenge ?? "-");
             await client.turns.take(this, route.strict || client.now() < route.strict_until);
+            if (client.now() >= ends) challenge = (await take())?.text ?? challenge;  // it ended while others had their turn
+            const data = this.clientData(route, values, challenge ?? "-");
             const keyID = this.keyID;
             const signing = () => client.key.sign(keyID, data);
             const assertion = await this.wait(limits.assertionWait, signing, limits.leastForDevice);

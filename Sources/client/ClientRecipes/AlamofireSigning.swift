@@ -33,7 +33,7 @@ nonisolated final class AlamofireSigning: RequestInterceptor, EventMonitor {
         using state: RequestAdapterState,
         completion: @escaping @Sendable (Result<URLRequest, any Error>) -> Void
     ) {
-        signatures.adapt(urlRequest, state.requestID, nil, completion)
+        signatures.adapt(urlRequest, state.requestID, uploading: nil, then: completion)
     }
 
     func retry(
@@ -60,7 +60,7 @@ private nonisolated struct UploadSigning: RequestInterceptor {
         using state: RequestAdapterState,
         completion: @escaping @Sendable (Result<URLRequest, any Error>) -> Void
     ) {
-        signatures.adapt(urlRequest, state.requestID, content, completion)
+        signatures.adapt(urlRequest, state.requestID, uploading: content, then: completion)
     }
 
     func retry(
@@ -94,12 +94,12 @@ private actor Signatures {
     nonisolated func adapt(
         _ request: URLRequest,
         _ id: UUID,
-        _ content: RequestContent?,
-        _ completion: @escaping @Sendable (Result<URLRequest, any Error>) -> Void
+        uploading content: RequestContent?,
+        then completion: @escaping @Sendable (Result<URLRequest, any Error>) -> Void
     ) {
         Task {
             do {
-                completion(.success(try await signed(request, id, content)))
+                completion(.success(try await signed(request, id, uploading: content)))
             } catch {
                 completion(.failure(error))
             }
@@ -124,7 +124,7 @@ private actor Signatures {
     private func signed(
         _ request: URLRequest,
         _ id: UUID,
-        _ content: RequestContent?
+        uploading content: RequestContent?
     ) async throws -> URLRequest {
         if let (signed, step) = requests[id] {
             // The upload's interceptor and the session's both see it: once is enough.

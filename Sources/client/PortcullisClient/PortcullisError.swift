@@ -27,7 +27,7 @@ public enum PortcullisError: Error, Hashable, Sendable {
     case keysExhausted
     /// The call asked for ``SendingCondition/proof``, and none could be made, for this reason.
     /// Nothing of the request was sent without one.
-    case proofUnavailable(Proof.Absence)
+    case proofUnavailable(SentProof.Absence)
 }
 
 extension PortcullisError: LocalizedError {

@@ -23,7 +23,7 @@ public enum PortcullisEvent: Hashable, Sendable {
     /// The gateway refused a request.
     case refused(GatewayRefusal)
     /// A request is sent without proof.
-    case unproven(Proof.Absence)
+    case unproven(SentProof.Absence)
     /// A request whose route asks for a device token is sent without one.
     case withoutDeviceToken(DeviceTokenOutcome)
     /// It was learned from an answer what a route signs.
@@ -85,7 +85,7 @@ extension EnrolmentHold.Cause {
     }
 }
 
-extension Proof.Absence {
+extension SentProof.Absence {
     /// The reason, as the end of a sentence.
     var words: String {
         switch self {

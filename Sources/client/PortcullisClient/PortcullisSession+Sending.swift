@@ -60,7 +60,9 @@ extension PortcullisSession {
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, ProvenResponse) {
         let content = try await ReplayableContent(file: file)
-        return try await collected(exchange(request, content, delegate, requiring: condition))
+        return try await collected(
+            exchange(request, content, delegate: delegate, requiring: condition)
+        )
     }
 
     /// Sends a request with content in memory.
@@ -81,7 +83,9 @@ extension PortcullisSession {
         delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, ProvenResponse) {
         let content = ReplayableContent(content)
-        return try await collected(exchange(request, content, delegate, requiring: condition))
+        return try await collected(
+            exchange(request, content, delegate: delegate, requiring: condition)
+        )
     }
 
     /// Gets what a URL stands for.
@@ -113,7 +117,7 @@ extension PortcullisSession {
         let (answer, response) = try await exchange(
             request,
             content,
-            delegate,
+            delegate: delegate,
             requiring: condition,
             isDownload: true
         )
@@ -143,7 +147,7 @@ extension PortcullisSession {
     ) async throws -> (AnswerContent, ProvenResponse) {
         let limit = configuration.limits.spooledBytes
         let content = try await ReplayableContent(of: request, spooledMax: limit)
-        return try await exchange(request, content, delegate, requiring: condition)
+        return try await exchange(request, content, delegate: delegate, requiring: condition)
     }
 
     /// Sends a request with content that comes in pieces, and hands its answer out as it comes.
@@ -165,7 +169,7 @@ extension PortcullisSession {
     ) async throws -> (AnswerContent, ProvenResponse) where Pieces.Element == Data {
         let limit = configuration.limits.spooledBytes
         let content = try await ReplayableContent(pieces: content, spooledMax: limit)
-        return try await exchange(request, content, delegate)
+        return try await exchange(request, content, delegate: delegate)
     }
 
     func collected(
@@ -183,7 +187,7 @@ extension PortcullisSession {
     func exchange(
         _ request: URLRequest,
         _ content: ReplayableContent,
-        _ delegate: (any URLSessionTaskDelegate)?,
+        delegate: (any URLSessionTaskDelegate)?,
         requiring condition: SendingCondition = .nothing,
         isDownload: Bool = false
     ) async throws -> (AnswerContent, ProvenResponse) {
@@ -194,7 +198,7 @@ extension PortcullisSession {
         var attempts = 0
         var redirects = 0
         while true {
-            let proven = await driver.prove(canonical, content, &machine)
+            let proven = await driver.prove(canonical, content, by: &machine)
             // What a cancelled task could not wait for is no reason to go without it.
             try Task.checkCancellation()
             if condition == .proof, case .none(let absence) = proven.proof {
@@ -206,12 +210,17 @@ extension PortcullisSession {
             }
             attempts += 1
             try content.checkUnchanged()
-            let sent = try await send(proven.request, content.content, delegate, isDownload)
+            let sent = try await send(
+                proven.request,
+                content.content,
+                delegate: delegate,
+                isDownload: isDownload
+            )
             proven.lease?.end()
             driver.keepCookies(of: sent.response, sent.source, to: proven.request, canonical)
             // A redirect of an origin, too, may come with what the gateway says of its route.
             let facts = driver.facts(of: sent.response, sent.source, to: canonical)
-            let step = await driver.settle(facts, proven, canonical, &machine)
+            let step = await driver.settle(facts, to: proven, canonical, by: &machine)
             await driver.keepChallenge(of: sent.response, sent.source, to: canonical)
             if redirects < configuration.limits.redirects,
                 let redirect = Redirect(sent.response, to: canonical),
@@ -242,8 +251,8 @@ extension PortcullisSession {
     private func send(
         _ request: URLRequest,
         _ content: RequestContent,
-        _ delegate: (any URLSessionTaskDelegate)?,
-        _ isDownload: Bool
+        delegate: (any URLSessionTaskDelegate)?,
+        isDownload: Bool
     ) async throws -> TransportAnswer {
         guard isDownload else {
             return try await driver.transport.send(request, content: content, delegate: delegate)

@@ -11,9 +11,9 @@ extension PortcullisSession {
     /// the route asks for a proof: from the plan, from an earlier answer, or from
     /// ``PortcullisConfiguration/defaultRequirement``. It waits for the key for
     /// ``PortcullisLimits/enrolmentWait``, and then returns the request without a proof:
-    /// ``Proof/Absence/enrolling``. The enrolment goes on by itself, and a later call has the key.
-    /// Where nothing is known of the route, the request is ``Proof/Absence/routeUnknown`` and no
-    /// enrolment begins: its answer says what the route asks, to ``learn(from:to:)`` or
+    /// ``SentProof/Absence/enrolling``. The enrolment goes on by itself, and a later call has the
+    /// key. Where nothing is known of the route, the request is ``SentProof/Absence/routeUnknown``
+    /// and no enrolment begins: its answer says what the route asks, to ``learn(from:to:)`` or
     /// ``signAgain(_:after:)``. An app that calls neither ships a plan. ``prewarm()`` begins the
     /// enrolment in any case.
     ///
@@ -67,7 +67,12 @@ extension PortcullisSession {
         guard try await driver.waits(for: step, &machine) else { return nil }
         try signed.content.checkUnchanged()
         let attached = signed.request.httpBody != nil || signed.request.httpBodyStream != nil
-        return await self.signed(signed.canonical, signed.content, &machine, attached: attached)
+        return await self.signed(
+            signed.canonical,
+            signed.content,
+            by: &machine,
+            attached: attached
+        )
     }
 
     /// Learns from the answer to a signed request that is not signed again: its sender gave up, or
@@ -125,16 +130,16 @@ extension PortcullisSession {
             throw PortcullisError.urlUnfit
         }
         var machine = driver.machine(for: canonical)
-        return await signed(canonical, content, &machine, attached: attached)
+        return await signed(canonical, content, by: &machine, attached: attached)
     }
 
     private func signed(
         _ canonical: CanonicalRequest,
         _ content: ReplayableContent,
-        _ machine: inout RequestMachine,
+        by machine: inout RequestMachine,
         attached: Bool
     ) async -> SignedRequest {
-        let proven = await driver.prove(canonical, content, &machine)
+        let proven = await driver.prove(canonical, content, by: &machine)
         proven.lease?.end()
         var request = proven.request
         if driver.isOwn(canonical.url),

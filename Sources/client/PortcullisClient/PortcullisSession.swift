@@ -58,7 +58,7 @@ public final class PortcullisSession: Sendable {
     /// so that the first request need not wait for it.
     ///
     /// - Returns: `nil` when a request could be proven now, else why not.
-    public func prewarm() async -> Proof.Absence? {
+    public func prewarm() async -> SentProof.Absence? {
         switch await prover.enroller.keyID(within: configuration.limits.enrolmentWait.seconds) {
         case .none(let absence): return absence
         case .key: break
@@ -117,7 +117,7 @@ public final class PortcullisSession: Sendable {
     }
 
     /// Ends what waits, and all event streams. The session proves nothing any more: requests that
-    /// it still sends carry no proof, for the reason ``Proof/Absence/closed``.
+    /// it still sends carry no proof, for the reason ``SentProof/Absence/closed``.
     public func close() async {
         await prover.enroller.close()
         // After the enroller, so that none is opened again.

@@ -20,7 +20,7 @@ public struct SignedRequest: Sendable {
     /// What it carries. `.none(.enrolling)` where the key is not enrolled yet, and is being
     /// enrolled: ``PortcullisSession/sign(_:)-(URLRequest)`` has begun that, without an answer.
     /// `.none(.routeUnknown)` where it has not, since nothing is known of the route.
-    public let proof: Proof
+    public let proof: SentProof
     /// Whether it carries a device token.
     public let deviceToken: DeviceTokenOutcome
 
@@ -93,7 +93,7 @@ extension SignedRequest: Codable {
         let isAttached = try values.decode(Bool.self, forKey: .isAttached)
         if isAttached, case .data(let data) = content.content { request.httpBody = data }
         (self.request, self.canonical) = (request, canonical)
-        proof = try values.decode(Proof.self, forKey: .proof)
+        proof = try values.decode(SentProof.self, forKey: .proof)
         deviceToken = try values.decode(DeviceTokenOutcome.self, forKey: .deviceToken)
         session = try values.decodeIfPresent(String.self, forKey: .session)
         progress = try values.decode(RequestMachine.Progress.self, forKey: .progress)

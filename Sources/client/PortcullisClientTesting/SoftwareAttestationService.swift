@@ -33,7 +33,6 @@ public actor SoftwareAttestationService: AttestationService {
     private let app: SimulatedApp
     private let authority: TestAuthority
     private let folder: SimulatedKeyFolder?
-    private let now: @Sendable () -> Date
     /// The keys where there is no folder.
     private var keys: [String: SimulatedKey] = [:]
 
@@ -46,20 +45,17 @@ public actor SoftwareAttestationService: AttestationService {
     ///     The files hold private keys.
     ///   - device: what kind of device the keys are of.
     ///   - build: what is said of the build; `nil` is a system before iOS 27.
-    ///   - now: the wall clock, for the validity of certificates.
     /// - Throws: when the folder can't be made.
     public init(
         appID: String,
         authority: TestAuthority,
         folder: URL? = nil,
         device: Device = .iPhone,
-        build: Build? = nil,
-        now: @escaping @Sendable () -> Date = { Date() }
+        build: Build? = nil
     ) throws {
         app = SimulatedApp(appID: appID, device: device, build: build)
         self.authority = authority
         self.folder = try folder.map { try SimulatedKeyFolder($0) }
-        self.now = now
     }
 
     /// Makes a key on P-256.
@@ -86,7 +82,7 @@ public actor SoftwareAttestationService: AttestationService {
                     for: app,
                     clientDataHash: clientDataHash,
                     by: authority,
-                    now: now()
+                    now: Date()
                 )
                 known.state = .attested
                 key = known
@@ -157,16 +153,19 @@ extension SoftwareAttestationService {
         /// values by tag.
         var extensions: [(number: UInt32, values: [(tag: UInt32, value: [UInt8])])] {
             switch self {
-            case .iPhone: [(7, Self.system("18.2", "22C152", "iphoneos"))]
+            case .iPhone: [(7, Self.system("18.2", "22C152", platform: "iphoneos"))]
             case .mac:
-                [(7, Self.system("27.0.1", "24A446", "macosx")), (6, [(3, Self.accessControl)])]
+                [
+                    (7, Self.system("27.0.1", "24A446", platform: "macosx")),
+                    (6, [(3, Self.accessControl)]),
+                ]
             }
         }
 
         private static func system(
             _ version: String,
             _ build: String,
-            _ platform: String
+            platform: String
         ) -> [(tag: UInt32, value: [UInt8])] {
             [(1400, Array(version.utf8)), (1403, Array(build.utf8)), (1026, Array(platform.utf8))]
         }

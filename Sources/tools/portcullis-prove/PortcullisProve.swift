@@ -87,7 +87,7 @@ struct PortcullisProve: ParsableCommand {
         (settings.address, settings.port) = (address, port)
         if trace { settings.trace = { Self.say($0) } }
         settings.rowEnded = { Self.say($0.text) }
-        let ending = Ending()
+        let ending = RunEnding()
         let (report, page, serves, others) = (report, page, keepServing, earlier)
         settings.ended = { done in
             Self.say("\n\(done.summary)")
@@ -161,7 +161,7 @@ struct PortcullisProve: ParsableCommand {
 }
 
 /// Waits for the end of the run.
-private final class Ending: Sendable {
+private final class RunEnding: Sendable {
     private let status = Mutex<Int32>(0)
     // The style has no semaphores. Here the main thread waits for the run's.
     private let ended = DispatchSemaphore(value: 0)
@@ -191,7 +191,7 @@ private final class Ending: Sendable {
 private struct EndingSignals {
     private let sources: [any DispatchSourceSignal]
 
-    init(_ ending: Ending) {
+    init(_ ending: RunEnding) {
         let queue = DispatchQueue(label: "portcullis.prove.signals")
         sources = [SIGINT, SIGTERM].map { number in
             // The source hears of it in place of the default, which ends the process.

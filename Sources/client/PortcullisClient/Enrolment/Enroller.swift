@@ -158,7 +158,7 @@ actor Enroller {
     }
 
     /// Ends an enrolment that is under way, and tells those who wait for it why.
-    private func stop(with absence: Proof.Absence) {
+    private func stop(with absence: SentProof.Absence) {
         guard let (run, work) = running else { return }
         running = nil
         run.stop()

@@ -108,7 +108,7 @@ struct EnrolmentMachine: Sendable {
     }
 
     /// The gateway gave no challenge.
-    mutating func challengeFailed(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
+    mutating func challengeFailed(_ failure: EndpointFailure, now: Date, jitter: Double) -> Action {
         stop(failure, now: now, jitter: jitter)
     }
 
@@ -162,7 +162,7 @@ struct EnrolmentMachine: Sendable {
     }
 
     /// The gateway did not take the key.
-    mutating func registerFailed(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
+    mutating func registerFailed(_ failure: EndpointFailure, now: Date, jitter: Double) -> Action {
         if case .refused(_, .enrol, _) = failure {
             record.phase = .none
             return lost(now: now, jitter: jitter)
@@ -253,7 +253,7 @@ struct EnrolmentMachine: Sendable {
         return held(.keysLost, now.addingTimeInterval(delay(after: before + 3, jitter)))
     }
 
-    private mutating func stop(_ failure: CallFailure, now: Date, jitter: Double) -> Action {
+    private mutating func stop(_ failure: EndpointFailure, now: Date, jitter: Double) -> Action {
         let cause: EnrolmentHold.Cause
         let retryAfter: Double?
         switch failure {
@@ -314,19 +314,8 @@ struct EnrolmentMachine: Sendable {
     }
 }
 
-/// What the gateway gave for one enrolment: the challenge that Apple signs, and what is bound to
-/// the key with it.
-struct EnrolmentGrant: Hashable, Sendable, Codable {
-    /// The text of the challenge.
-    let challenge: String
-    /// What the gateway keeps with the key; `nil` for nothing.
-    let context: Data?
-    /// When the challenge ends, in seconds since 1970.
-    let until: Double
-}
-
 /// What came of asking for an enrolled key.
 enum KeyOutcome: Hashable, Sendable {
     case key(String)
-    case none(Proof.Absence)
+    case none(SentProof.Absence)
 }

@@ -102,8 +102,8 @@ extension PlanDraft.Demand {
             requirement.accepts = Set(accept.compactMap(SigningRequirement.Kind.init))
         }
         if let fields {
-            let usual = ProofFields()
-            requirement.fields = ProofFields(
+            let usual = ProofFieldNames()
+            requirement.fields = ProofFieldNames(
                 keyID: fields.key_id ?? usual.keyID,
                 assertion: fields.assertion ?? usual.assertion,
                 challenge: fields.challenge ?? usual.challenge,

@@ -10,17 +10,6 @@ import Foundation
 /// No request fails because of it. A request to a route of which nothing is known waits for the
 /// first fetch, for ``PortcullisLimits/planWait`` at most, counted from the fetch's beginning.
 actor PlanSource {
-    /// A plan of the gateway's.
-    struct Held: Sendable {
-        let json: String
-        /// Its entity tag.
-        let tag: String?
-        /// When the gateway has written it, by the gateway's clock.
-        let served: Date?
-        /// When it came or was confirmed, by this device's clock.
-        var time: Date
-    }
-
     private let configuration: PortcullisConfiguration
     private let calls: GatewayCalls
     private let routes: RouteTable
@@ -29,7 +18,7 @@ actor PlanSource {
     /// Whether the gateway is asked. Never where others can write the answer: over plain HTTP,
     /// unless the gateway is on this machine.
     private let fetches: Bool
-    private var held: Held?
+    private var held: RouteFile.FetchedPlan?
     private var loading: SharedWork<Void>?
     private var fetching: (work: SharedWork<Void>, began: Date)?
     /// Until when the gateway is not asked.
@@ -63,9 +52,9 @@ actor PlanSource {
     /// `nil` where the plan is not fetched and nothing outlives the process.
     init?(
         _ configuration: PortcullisConfiguration,
-        _ calls: GatewayCalls,
-        _ routes: RouteTable,
-        _ events: EventHub
+        calls: GatewayCalls,
+        routes: RouteTable,
+        events: EventHub
     ) {
         let origin = CanonicalRequest.Origin(configuration.endpoints)
         fetches = configuration.fetchesPlan && origin?.keepsSecrets == true
@@ -143,7 +132,7 @@ actor PlanSource {
         switch answer {
         case .plan(let data, let response):
             failures = 0
-            adopt(data, response, order)
+            adopt(data, response, order: order)
         case .unchanged(let response):
             failures = 0
             // Before the file takes it for too old.
@@ -159,9 +148,9 @@ actor PlanSource {
         }
     }
 
-    private func adopt(_ data: Data, _ response: HTTPURLResponse, _ order: UInt64) {
+    private func adopt(_ data: Data, _ response: HTTPURLResponse, order: UInt64) {
         hold(for: Self.age(response))
-        let served = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
+        let served = response.value(forHTTPHeaderField: "Date").flatMap(FieldDate.date)
         // A cache, or a gateway of a fleet, that has an older one than this. A date that is yet to
         // come was written by a clock that was ahead, and would keep all later plans away.
         if let served, let newest = held?.served, served < newest,
@@ -177,7 +166,7 @@ actor PlanSource {
             return events.send(.planIgnored(error))
         }
         let tag = response.value(forHTTPHeaderField: "ETag").flatMap(Self.fit)
-        held = Held(
+        held = RouteFile.FetchedPlan(
             json: String(decoding: data, as: UTF8.self),
             tag: tag,
             served: served,
@@ -238,7 +227,7 @@ actor PlanSource {
         guard fetches, let plan = kept.plan(at: now),
             let read = try? SigningPlan(json: Data(plan.json.utf8))
         else { return }
-        held = Held(
+        held = RouteFile.FetchedPlan(
             json: plan.json,
             tag: plan.tag.flatMap(Self.fit),
             served: plan.served,

@@ -37,6 +37,17 @@ public enum RouteMemory: Hashable, Sendable {
 /// It is not trusted more than an answer: the plan in it is read as one that was fetched, and what
 /// can't be read is ignored.
 struct RouteFile: Sendable {
+    /// A plan of the gateway's.
+    struct FetchedPlan: Sendable {
+        let json: String
+        /// Its entity tag.
+        let tag: String?
+        /// When the gateway has written it, by the gateway's clock.
+        let served: Date?
+        /// When it came or was confirmed, by this device's clock.
+        var time: Date
+    }
+
     /// What was learned of a route.
     struct Lesson: Hashable, Sendable {
         /// Of the route: the first bytes of a digest, in base64.
@@ -104,7 +115,7 @@ struct RouteFile: Sendable {
     }
 
     /// Replaces it whole, so that no other process reads half of it.
-    func write(_ plan: PlanSource.Held?, _ lessons: [Lesson]) {
+    func write(_ plan: FetchedPlan?, _ lessons: [Lesson]) {
         let kept = Kept(
             portcullis_routes: Self.version,
             gateway: gateway,
@@ -135,16 +146,17 @@ struct RouteFile: Sendable {
 
     /// Whether a time is of the last `age` seconds. One that is to come was written before the
     /// clock was set back.
-    fileprivate static func isRecent(_ time: Double, _ now: Date, _ age: Double) -> Bool {
+    fileprivate static func isRecent(_ time: Double, at now: Date, within age: Double) -> Bool {
         let passed = now.timeIntervalSince1970 - time
         return passed > -86_400 && passed < age
     }
 }
 
 extension RouteFile.Kept {
-    func plan(at now: Date) -> PlanSource.Held? {
-        guard let plan, RouteFile.isRecent(plan.time, now, RouteFile.planAge) else { return nil }
-        return PlanSource.Held(
+    func plan(at now: Date) -> RouteFile.FetchedPlan? {
+        guard let plan, RouteFile.isRecent(plan.time, at: now, within: RouteFile.planAge)
+        else { return nil }
+        return RouteFile.FetchedPlan(
             json: plan.json,
             tag: plan.tag,
             served: plan.served.map(Date.init(timeIntervalSince1970:)),
@@ -155,7 +167,8 @@ extension RouteFile.Kept {
     /// Those that are not too old and can be read.
     func lessons(at now: Date) -> [RouteFile.Lesson] {
         routes.prefix(RouteFile.lessonsMax).compactMap { route in
-            guard RouteFile.isRecent(route.time, now, RouteFile.lessonAge) else { return nil }
+            guard RouteFile.isRecent(route.time, at: now, within: RouteFile.lessonAge)
+            else { return nil }
             var requirement: SigningRequirement?
             if let ask = route.ask {
                 guard let read = try? ask.requirement(of: "learned") else { return nil }

@@ -44,7 +44,7 @@ public struct SigningRequirement: Hashable, Sendable {
     public var challengePointer: String?
     /// Whether `Content-Digest` has to come with the head, because content is passed on while it
     /// streams.
-    public var needsContentDigest: Bool
+    public var needsContentDigest = false
     /// How counters are compared.
     public var counter: Counter
     /// The proofs that the route accepts.
@@ -52,27 +52,22 @@ public struct SigningRequirement: Hashable, Sendable {
     /// Whether a new device token has to come with each request. See ``DeviceTokenService``.
     public var needsDeviceToken: Bool
     /// The fields that carry the proof.
-    public var fields: ProofFields
+    public var fields = ProofFieldNames()
 
-    /// What a route asks. The defaults are those of the gateway's rules.
+    /// What a route asks. The defaults are those of the gateway's rules. What few rules ask is set
+    /// afterwards: the challenge's pointer, a digest with the head, and other names of fields.
     public init(
         form: SigningForm = .lines(.all, headers: []),
         challenge: Challenge = .required,
-        challengePointer: String? = nil,
-        needsContentDigest: Bool = false,
         counter: Counter = .window(64),
         accepts: Set<Kind> = [.assertion],
-        needsDeviceToken: Bool = false,
-        fields: ProofFields = ProofFields()
+        needsDeviceToken: Bool = false
     ) {
         self.form = form
         self.challenge = challenge
-        self.challengePointer = challengePointer
-        self.needsContentDigest = needsContentDigest
         self.counter = counter
         self.accepts = accepts
         self.needsDeviceToken = needsDeviceToken
-        self.fields = fields
     }
 }
 
@@ -91,7 +86,7 @@ extension SigningRequirement {
 }
 
 /// The names of the fields that carry an assertion.
-public struct ProofFields: Hashable, Sendable {
+public struct ProofFieldNames: Hashable, Sendable {
     /// The key id's field.
     public var keyID: String
     /// The assertion's field.
@@ -115,7 +110,7 @@ public struct ProofFields: Hashable, Sendable {
     }
 }
 
-extension ProofFields {
+extension ProofFieldNames {
     /// Reads `key_id=x-key assertion=x-proof`. A word that is not known, and a name that is no
     /// token, are passed over: newer gateways may write more of them.
     init(words text: String) {
@@ -150,33 +145,27 @@ struct RouteLesson: Hashable, Sendable {
     let observes: Bool
     /// The fields that carry the proof, where their names are not the usual ones; `nil` where the
     /// answer does not say.
-    let fields: ProofFields?
+    let fields: ProofFieldNames?
     /// Where the content holds the challenge; `nil` where the answer does not say.
     let challengePointer: String?
 
     /// The widest window of counters that a gateway has.
     static let windowMax = 64
 
+    /// Reads the parameters of an answer:
+    ///
+    /// - `sign`: `method target body challenge` or a part of it, `content` or `challenge-text`.
+    /// - `headers`: names between spaces. `accept`: kinds between spaces.
+    /// - `counter`: the size of a window; anything else, or nothing, is strict.
+    /// - `device`: `token`; anything else, or nothing, is no token.
+    /// - `fields`: `key_id=x-key assertion=x-proof`, of the names that are not the usual ones.
+    /// - `challenge_pointer`: percent-encoded, as in the fragment of a URI (RFC 6901 §6).
+    ///
     /// - Parameters:
-    ///   - sign: `method target body challenge` or a part of it, `content` or `challenge-text`.
-    ///   - headers: names between spaces.
-    ///   - accept: kinds between spaces.
-    ///   - counter: the size of a window; anything else, or nothing, is strict.
-    ///   - device: `token`; anything else, or nothing, is no token.
-    ///   - fields: `key_id=x-key assertion=x-proof`, of the names that are not the usual ones.
-    ///   - challengePointer: percent-encoded, as in the fragment of a URI (RFC 6901 §6).
+    ///   - parameters: by their names.
     ///   - observes: whether the answer was advice about a request that was forwarded.
-    init?(
-        sign: String?,
-        headers: String?,
-        accept: String?,
-        counter: String?,
-        device: String? = nil,
-        fields: String? = nil,
-        challengePointer: String? = nil,
-        observes: Bool = false
-    ) {
-        guard let sign else { return nil }
+    init?(_ parameters: [String: String], observes: Bool = false) {
+        guard let sign = parameters["sign"] else { return nil }
         let words = sign.split(separator: " ")
         switch words {
         case ["content"]: form = .content
@@ -184,18 +173,18 @@ struct RouteLesson: Hashable, Sendable {
         case []: form = nil
         default:
             guard let parts = SignedParts(names: words) else { return nil }
-            let names = (headers ?? "").split(separator: " ").map { $0.lowercased() }
+            let names = (parameters["headers"] ?? "").split(separator: " ").map { $0.lowercased() }
             form = .lines(parts, headers: names)
         }
-        accepts = accept.map {
+        accepts = parameters["accept"].map {
             Set($0.split(separator: " ").compactMap { .init(rawValue: String($0)) })
         }
-        let window = counter.flatMap { Int($0) } ?? 0
-        self.counter = (1...Self.windowMax).contains(window) ? .window(window) : .strict
+        let window = parameters["counter"].flatMap { Int($0) } ?? 0
+        counter = (1...Self.windowMax).contains(window) ? .window(window) : .strict
         self.observes = observes
-        needsDeviceToken = device?.split(separator: " ").contains("token") ?? false
-        self.fields = fields.map(ProofFields.init(words:))
-        self.challengePointer = challengePointer?.removingPercentEncoding
+        needsDeviceToken = parameters["device"]?.split(separator: " ").contains("token") ?? false
+        fields = parameters["fields"].map(ProofFieldNames.init(words:))
+        challengePointer = parameters["challenge_pointer"]?.removingPercentEncoding
     }
 
     /// What the route asks, by this and by what was known before.

@@ -9,7 +9,7 @@ import RequestBinding
 /// Makes proofs: asks for the key, a challenge or a session, and signs.
 final class Prover: Sendable {
     let enroller: Enroller
-    let challenges: ChallengeSource
+    let challenges: ChallengeKeeper
     let sessions: SessionKeeper
     private let deviceTokens: DeviceTokenSource
     private let service: TimedService
@@ -40,7 +40,7 @@ final class Prover: Sendable {
         limits = configuration.limits
         clock = configuration.clock
         self.transport = transport
-        self.service = TimedService(service, configuration, events)
+        self.service = TimedService(service, configuration, events: events)
         calls = GatewayCalls(configuration, transport: transport)
         enroller = Enroller(
             configuration,
@@ -49,7 +49,7 @@ final class Prover: Sendable {
             records: RecordKeeper(store: store, gateway: configuration.endpoints.absoluteString),
             events: events
         )
-        challenges = ChallengeSource(configuration, calls: calls)
+        challenges = ChallengeKeeper(configuration, calls: calls)
         sessions = SessionKeeper(configuration, events: events)
         deviceTokens = DeviceTokenSource(configuration)
         turnstile = Turnstile(clock: clock)
@@ -87,29 +87,47 @@ final class Prover: Sendable {
     func proven(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ want: RequestMachine.Want,
+        carrying want: RequestMachine.Want,
         isHasty: Bool,
-        _ patience: inout Patience
+        spending patience: inout Patience
     ) async -> ProvenRequest {
         let waits = waits(isHasty: isHasty)
         switch want {
-        case .nothing(let absence): return bare(request, absence, ProofFields())
+        case .nothing(let absence): return bare(request, because: absence, ProofFieldNames())
         case .assertion(let requirement):
-            return await asserted(request, content, requirement, waits, &patience)
+            return await asserted(
+                request,
+                content,
+                as: requirement,
+                within: waits,
+                spending: &patience
+            )
         case .session(let requirement):
             switch await enroller.keyID(within: 0) {
             // Another process may have put this key in the place of the one that opened it.
             case .key(let keyID): await sessions.keep(to: keyID)
             // Nor does it wait for a session that the key would open.
             case .none(let absence):
-                if isHasty { return bare(request, absence, requirement.fields) }
+                if isHasty { return bare(request, because: absence, requirement.fields) }
             }
-            let proven = await inSession(request, content, requirement, waits, &patience)
+            let proven = await inSession(
+                request,
+                content,
+                as: requirement,
+                within: waits,
+                spending: &patience
+            )
             if let proven { return proven }
             guard requirement.accepts.contains(.assertion) else {
-                return bare(request, .challengeUnavailable, requirement.fields)
+                return bare(request, because: .challengeUnavailable, requirement.fields)
             }
-            return await asserted(request, content, requirement, waits, &patience)
+            return await asserted(
+                request,
+                content,
+                as: requirement,
+                within: waits,
+                spending: &patience
+            )
         }
     }
 
@@ -126,13 +144,12 @@ final class Prover: Sendable {
     private func asserted(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement,
-        _ waits: Waits,
-        _ patience: inout Patience
+        as requirement: SigningRequirement,
+        within waits: Waits,
+        spending patience: inout Patience
     ) async -> ProvenRequest {
         let fields = requirement.fields
-        var lastError = AttestationServiceError.invalidKey
-        var lastKeyID = ""
+        var last = (keyID: "", error: AttestationServiceError.invalidKey)
         var token: DeviceTokenShowing?
         for _ in 0..<Self.signingTries {
             let keyID: String
@@ -140,57 +157,60 @@ final class Prover: Sendable {
                 await enroller.keyID(within: seconds)
             }
             switch outcome {
-            case .key(let key): (keyID, lastKeyID) = (key, key)
-            case .none(let absence): return bare(request, absence, fields)
+            case .key(let key): (keyID, last.keyID) = (key, key)
+            case .none(let absence): return bare(request, because: absence, fields)
             }
             // Before the turn and the challenge: neither is kept waiting for it.
-            let shown =
-                if let token { token } else {
-                    await deviceToken(request, requirement, &patience)
-                }
-            token = shown
-            var challenge: String?
+            if token == nil {
+                token = await deviceToken(for: request, as: requirement, spending: &patience)
+            }
+            var challenge: KeptChallenge?
             if requirement.needsChallengeField {
                 challenge = await self.challenge(waits, &patience)
                 if challenge == nil, requirement.challenge == .required {
-                    return bare(request, .challengeUnavailable, fields)
+                    return bare(request, because: .challengeUnavailable, fields)
                 }
             }
-            var settled = settled(request, content, requirement)
+            var settled = settled(request, content, as: requirement)
             let signed = SignedBytes(request, content, settled: settled)
-            guard let data = signed.clientData(requirement.form, challenge: challenge) else {
-                return bare(request, .requestUnfit, fields)
+            guard var data = signed.clientData(requirement.form, challenge: challenge?.text) else {
+                return bare(request, because: .requestUnfit, fields)
             }
-            let (result, turn) = await assertion(keyID, data, &patience)
+            let wait = min(limits.strictWait.seconds, patience.longest)
+            let number = await turnstile.enter(within: wait)
+            // Others had their turn meanwhile, and a challenge of seconds may have ended.
+            if let taken = challenge, taken.until <= clock.now {
+                challenge = await self.challenge(waits, &patience) ?? taken
+                data = signed.clientData(requirement.form, challenge: challenge?.text) ?? data
+            }
+            let (result, turn) = await assertion(keyID, over: data, in: number, spending: &patience)
             if requirement.counter != .strict { turn?.end() }
             switch result {
             case .success(let assertion):
                 unfit.withLock { $0 = nil }
-                settled.setValue(keyID, forHTTPHeaderField: fields.keyID)
-                settled.setValue(
-                    assertion.base64EncodedString(),
-                    forHTTPHeaderField: fields.assertion
-                )
-                settled.setValue(challenge, forHTTPHeaderField: fields.challenge)
-                settled.setValue(shown.text, forHTTPHeaderField: OwnFields.deviceToken)
+                let values = [
+                    (fields.keyID, keyID), (fields.assertion, assertion.base64EncodedString()),
+                    (fields.challenge, challenge?.text), (OwnFields.deviceToken, token?.text),
+                ]
+                for (name, value) in values { settled.setValue(value, forHTTPHeaderField: name) }
                 return ProvenRequest(
                     request: settled,
                     proof: .assertion(keyID: keyID),
-                    deviceToken: shown.outcome,
+                    deviceToken: token?.outcome ?? .notAsked,
                     lease: turn
                 )
             case .failure(let error):
                 turn?.end()
-                lastError = error
+                last.error = error
                 if error == .invalidKey { await forget(keyID, error) }
                 // It was tried several times, or took too long.
                 if error == .serverUnavailable {
-                    return bare(request, .serviceFailed(error), fields)
+                    return bare(request, because: .serviceFailed(error), fields)
                 }
             }
         }
-        if lastError == .invalidInput { await refusedInput(by: lastKeyID) }
-        return bare(request, .serviceFailed(lastError), fields)
+        if last.error == .invalidInput { await refusedInput(by: last.keyID) }
+        return bare(request, because: .serviceFailed(last.error), fields)
     }
 
     private func forget(_ keyID: String, _ error: AttestationServiceError) async {
@@ -215,20 +235,19 @@ final class Prover: Sendable {
         await sessions.forget(keyID: keyID)
     }
 
-    private func challenge(_ waits: Waits, _ patience: inout Patience) async -> String? {
+    private func challenge(_ waits: Waits, _ patience: inout Patience) async -> KeptChallenge? {
         await patience.wait(atMost: waits.challenge, by: clock) { seconds in
             await challenges.challenge(within: seconds, isHasty: waits.isHasty)
         }
     }
 
-    /// Has the data signed when their turn has come.
+    /// Has the data signed, in their turn.
     private func assertion(
         _ keyID: String,
-        _ data: SignedBytes.ClientData,
-        _ patience: inout Patience
+        over data: SignedBytes.ClientData,
+        in number: Turnstile.Turn?,
+        spending patience: inout Patience
     ) async -> (Result<Data, AttestationServiceError>, turn: ProofLease?) {
-        let turnWait = min(limits.strictWait.seconds, patience.longest)
-        let number = await turnstile.enter(within: turnWait)
         let hash = Self.hash(data)
         let wait = limits.assertionWait.seconds
         let result = await patience.waitForDevice(atMost: wait, by: clock) { seconds in
@@ -245,8 +264,8 @@ final class Prover: Sendable {
     /// A request without proof. One whose device can't prove says so.
     private func bare(
         _ request: CanonicalRequest,
-        _ absence: Proof.Absence,
-        _ fields: ProofFields
+        because absence: SentProof.Absence,
+        _ fields: ProofFieldNames
     ) -> ProvenRequest {
         var bare = request.request
         if absence != .otherOrigin { OwnFields.removeProof(from: &bare, fields) }
@@ -255,7 +274,7 @@ final class Prover: Sendable {
     }
 
     /// Whether the device can't prove this request, nor one that is sent a moment later.
-    private func isLasting(_ absence: Proof.Absence) -> Bool {
+    private func isLasting(_ absence: SentProof.Absence) -> Bool {
         switch absence {
         case .unsupported, .serviceFailed: return true
         case .enrolling: return enroller.isDeviceBroken
@@ -273,7 +292,7 @@ final class Prover: Sendable {
     private func settled(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement
+        as requirement: SigningRequirement
     ) -> URLRequest {
         var settled = transport.prepared(request.request)
         OwnFields.removeProof(from: &settled, requirement.fields)
@@ -291,9 +310,9 @@ final class Prover: Sendable {
 
     /// A new device token where the route asks for one, and it can be had.
     private func deviceToken(
-        _ request: CanonicalRequest,
-        _ requirement: SigningRequirement,
-        _ patience: inout Patience
+        for request: CanonicalRequest,
+        as requirement: SigningRequirement,
+        spending patience: inout Patience
     ) async -> DeviceTokenShowing {
         guard requirement.needsDeviceToken else { return DeviceTokenShowing(outcome: .notAsked) }
         // It is good once. Another who reads it could use it first.
@@ -323,27 +342,27 @@ final class Prover: Sendable {
     private func inSession(
         _ request: CanonicalRequest,
         _ content: ReplayableContent,
-        _ requirement: SigningRequirement,
-        _ waits: Waits,
-        _ patience: inout Patience
+        as requirement: SigningRequirement,
+        within waits: Waits,
+        spending patience: inout Patience
     ) async -> ProvenRequest? {
         let ticket = await patience.wait(atMost: waits.session, by: clock) { seconds in
             await sessions.ticket(within: seconds, opener: opener)
         }
         guard let ticket else { return nil }
         let lease = ProofLease { [sessions] in await sessions.ended(ticket) }
-        var settled = settled(request, content, requirement)
+        var settled = settled(request, content, as: requirement)
         let signed = SignedBytes(request, content, settled: settled)
         guard let data = signed.clientData(requirement.form, sequence: ticket.sequence) else {
             return nil
         }
         let key = SymmetricKey(data: ticket.secret)
         let code = Data(HMAC<SHA256>.authenticationCode(for: data, using: key))
-        settled.setValue(ticket.namedKey, forHTTPHeaderField: ProofFields().keyID)
+        settled.setValue(ticket.namedKey, forHTTPHeaderField: ProofFieldNames().keyID)
         settled.setValue(ticket.session, forHTTPHeaderField: OwnFields.session)
         settled.setValue(ticket.sequence.text, forHTTPHeaderField: OwnFields.sequence)
         settled.setValue(code.base64EncodedString(), forHTTPHeaderField: OwnFields.signature)
-        let token = await deviceToken(request, requirement, &patience)
+        let token = await deviceToken(for: request, as: requirement, spending: &patience)
         settled.setValue(token.text, forHTTPHeaderField: OwnFields.deviceToken)
         return ProvenRequest(
             request: settled,
@@ -358,8 +377,8 @@ final class Prover: Sendable {
         { [weak self] in await self?.opened() ?? .failure(.unreachable(retryAfter: nil)) }
     }
 
-    private func opened() async -> Result<SessionKeeper.Opened, CallFailure> {
-        var last = CallFailure.unreachable(retryAfter: nil)
+    private func opened() async -> Result<SessionKeeper.Opened, EndpointFailure> {
+        var last = EndpointFailure.unreachable(retryAfter: nil)
         var hasForgottenKey = false
         for _ in 0..<Self.openingTries {
             guard let request = CanonicalRequest(calls.sessionRequest) else { break }
@@ -369,9 +388,9 @@ final class Prover: Sendable {
             let proven = await asserted(
                 request,
                 .none,
-                SigningRequirement(),
-                waits(isHasty: false),
-                &patience
+                as: SigningRequirement(),
+                within: waits(isHasty: false),
+                spending: &patience
             )
             guard case .assertion(let keyID) = proven.proof else { break }
             let (result, response) = await calls.opening(proven.request)

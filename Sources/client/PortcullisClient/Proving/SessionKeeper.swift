@@ -30,7 +30,7 @@ actor SessionKeeper {
         var underWay: Set<UInt64> = []
     }
 
-    typealias Opener = @Sendable () async -> Result<Opened, CallFailure>
+    typealias Opener = @Sendable () async -> Result<Opened, EndpointFailure>
 
     private let configuration: PortcullisConfiguration
     private let events: EventHub
@@ -131,7 +131,7 @@ actor SessionKeeper {
         return work
     }
 
-    private func opened(_ result: Result<Opened, CallFailure>) -> Bool {
+    private func opened(_ result: Result<Opened, EndpointFailure>) -> Bool {
         switch result {
         case .success(let opened):
             let life = opened.opening.expires_in

@@ -143,7 +143,7 @@ struct Redirect: Sendable {
         var request = sent.request
         request.url = url
         if from != to {
-            OwnFields.removeProof(from: &request, ProofFields())
+            OwnFields.removeProof(from: &request, ProofFieldNames())
             for name in ["Authorization", "Cookie", "Proxy-Authorization"] {
                 request.setValue(nil, forHTTPHeaderField: name)
             }

@@ -29,7 +29,7 @@ struct Patience: Sendable {
         by clock: any ClientClock,
         _ work: (Double) async throws -> Value
     ) async rethrows -> Value {
-        try await spend(min(seconds, left), clock, work)
+        try await spend(min(seconds, left), by: clock, work)
     }
 
     /// The same for what a device makes by itself.
@@ -38,13 +38,13 @@ struct Patience: Sendable {
         by clock: any ClientClock,
         _ work: (Double) async throws -> Value
     ) async rethrows -> Value {
-        try await spend(min(seconds, max(left, Self.leastForDevice)), clock, work)
+        try await spend(min(seconds, max(left, Self.leastForDevice)), by: clock, work)
     }
 
     /// A clock that was set back meanwhile gives no time back.
     private mutating func spend<Value>(
         _ seconds: Double,
-        _ clock: any ClientClock,
+        by clock: any ClientClock,
         _ work: (Double) async throws -> Value
     ) async rethrows -> Value {
         let start = clock.now

@@ -34,7 +34,7 @@ struct RequestDriver: Sendable {
         hub = EventHub(configuration.log)
         routes = RouteTable(configuration)
         let calls = GatewayCalls(configuration, transport: transport)
-        plans = PlanSource(configuration, calls, routes, hub)
+        plans = PlanSource(configuration, calls: calls, routes: routes, events: hub)
         prover = Prover(
             configuration,
             service: service,
@@ -93,7 +93,7 @@ struct RequestDriver: Sendable {
             session: signed.session
         )
         let facts = facts(of: response, .network, to: signed.canonical)
-        let step = await settle(facts, proven, signed.canonical, &machine)
+        let step = await settle(facts, to: proven, signed.canonical, by: &machine)
         // After the effects, which may forget the older ones.
         await keepChallenge(of: response, .network, to: signed.canonical)
         return step
@@ -103,7 +103,7 @@ struct RequestDriver: Sendable {
     func prove(
         _ canonical: CanonicalRequest,
         _ content: ReplayableContent,
-        _ machine: inout RequestMachine
+        by machine: inout RequestMachine
     ) async -> ProvenRequest {
         await prepareRoute(canonical, &machine)
         let knowledge = routes.knowledge(method: canonical.method, url: canonical.url)
@@ -115,9 +115,9 @@ struct RequestDriver: Sendable {
         let proven = await prover.proven(
             canonical,
             content,
-            want,
+            carrying: want,
             isHasty: !machine.waitsForKey,
-            &machine.patience
+            spending: &machine.patience
         )
         switch proven.proof {
         case .none(.otherOrigin), .none(.notAsked), .assertion, .session: break
@@ -172,9 +172,9 @@ struct RequestDriver: Sendable {
     /// Does what an answer asks for, keeps the challenge that came with it, and says what is next.
     func settle(
         _ facts: RequestMachine.Answer,
-        _ proven: ProvenRequest,
+        to proven: ProvenRequest,
         _ canonical: CanonicalRequest,
-        _ machine: inout RequestMachine
+        by machine: inout RequestMachine
     ) async -> RequestMachine.Step {
         if let refusal = facts.refusal { hub.send(.refused(refusal)) }
         let verdict = machine.answered(
@@ -183,7 +183,7 @@ struct RequestDriver: Sendable {
             deviceToken: proven.deviceToken,
             now: configuration.clock.now
         )
-        for effect in verdict.effects { await perform(effect, proven, canonical) }
+        for effect in verdict.effects { await perform(effect, proven, of: canonical) }
         return verdict.step
     }
 
@@ -236,7 +236,7 @@ struct RequestDriver: Sendable {
     private func perform(
         _ effect: RequestMachine.Effect,
         _ proven: ProvenRequest,
-        _ canonical: CanonicalRequest
+        of canonical: CanonicalRequest
     ) async {
         let (method, url) = (canonical.method, canonical.url)
         switch effect {
@@ -247,7 +247,7 @@ struct RequestDriver: Sendable {
         case .expectStrict: routes.expectStrict(method: method, url: url)
         case .expectUsualPlaces:
             routes.amend(method: method, url: url) {
-                ($0.fields, $0.challengePointer) = (ProofFields(), nil)
+                ($0.fields, $0.challengePointer) = (ProofFieldNames(), nil)
             }
         case .expectAssertions: routes.amend(method: method, url: url) { $0.accepts = [.assertion] }
         case .expectDeviceToken:

@@ -26,7 +26,7 @@ struct RequestMachine: Sendable {
         case assertion(SigningRequirement)
         /// A session's signature; an assertion where there is no session and the route takes one.
         case session(SigningRequirement)
-        case nothing(Proof.Absence)
+        case nothing(SentProof.Absence)
     }
 
     /// What an answer says.
@@ -97,7 +97,7 @@ struct RequestMachine: Sendable {
         /// versions.
         fileprivate var held: Int?
 
-        fileprivate mutating func count(_ proof: Proof) {
+        fileprivate mutating func count(_ proof: SentProof) {
             switch proof {
             case .none(.routeUnknown), .none(.notAsked): questions += 1
             case .none(.enrolling): unfinished += 1
@@ -195,7 +195,7 @@ struct RequestMachine: Sendable {
     /// What an answer means.
     mutating func answered(
         _ answer: Answer,
-        to proof: Proof,
+        to proof: SentProof,
         deviceToken: DeviceTokenOutcome = .notAsked,
         now: Date
     ) -> Verdict {
@@ -211,7 +211,7 @@ struct RequestMachine: Sendable {
                 return Verdict(effects: learned + forgotten, step: .deliver)
             }
             return refusedToken(refusal.reason, deviceToken)
-                ?? refused(refusal, answer, proof, now)
+                ?? refused(refusal, in: answer, to: proof, now: now)
         }
         var verdict = Verdict(step: .deliver)
         if let lesson = answer.lesson { verdict.effects.append(.learn(lesson)) }
@@ -240,16 +240,16 @@ struct RequestMachine: Sendable {
     /// What is done with a request that must not be sent without a proof, and has none.
     ///
     /// - Returns: `deliver` to give it up.
-    mutating func remained(without absence: Proof.Absence, now: Date) -> Step {
+    mutating func remained(without absence: SentProof.Absence, now: Date) -> Step {
         progress.count(.none(absence))
         guard mayRepeat else { return .deliver }
-        return repetition(of: .none(absence), nil, now)
+        return repetition(of: .none(absence), nil, now: now)
     }
 
     /// Whether a refusal says that this proof came before, and another execution would be one too
     /// many. A counter below another one is refused for the same reason, and did not run: the two
     /// can't be told apart.
-    private func isOfACopy(_ refusal: GatewayRefusal, _ proof: Proof) -> Bool {
+    private func isOfACopy(_ refusal: GatewayRefusal, _ proof: SentProof) -> Bool {
         !isRepeatable && proof.keyID != nil && Self.signsOfACopy.contains(refusal.reason)
     }
 
@@ -277,13 +277,13 @@ struct RequestMachine: Sendable {
 
     private mutating func refused(
         _ refusal: GatewayRefusal,
-        _ answer: Answer,
-        _ proof: Proof,
-        _ now: Date
+        in answer: Answer,
+        to proof: SentProof,
+        now: Date
     ) -> Verdict {
         var verdict = Verdict(step: .deliver)
         if let lesson = answer.lesson {
-            if isMisplaced(refusal.reason, proof, lesson) {
+            if isMisplaced(proof, refusal.reason, as: lesson) {
                 verdict.effects.append(.expectUsualPlaces)
             }
             verdict.effects.append(.learn(lesson))
@@ -301,7 +301,7 @@ struct RequestMachine: Sendable {
             progress.hasForgottenKey = true
         case .signAgain:
             verdict.effects += effects(of: refusal.reason, proof)
-            if mayRepeat { verdict.step = repetition(of: proof, answer.lesson, now) }
+            if mayRepeat { verdict.step = repetition(of: proof, answer.lesson, now: now) }
         case .retryLater:
             // Refused before it was forwarded, so that sending it again does nothing twice.
             // The fraction is jitter: the field has whole seconds.
@@ -323,7 +323,7 @@ struct RequestMachine: Sendable {
 
     /// Whether the gateway has not seen a proof, or a challenge, that the request carried, and does
     /// not say where it looks: the names that are known are older than the rule.
-    private func isMisplaced(_ reason: String, _ proof: Proof, _ lesson: RouteLesson) -> Bool {
+    private func isMisplaced(_ proof: SentProof, _ reason: String, as lesson: RouteLesson) -> Bool {
         guard case .assertion = proof else { return false }
         switch reason {
         case "assertion-missing": return lesson.fields == nil
@@ -332,7 +332,7 @@ struct RequestMachine: Sendable {
         }
     }
 
-    private mutating func effects(of reason: String, _ proof: Proof) -> [Effect] {
+    private mutating func effects(of reason: String, _ proof: SentProof) -> [Effect] {
         switch reason {
         case "challenge-unknown", "challenge-expired": return [.forgetChallenges]
         case "counter-replayed": return [.expectStrict]
@@ -347,7 +347,7 @@ struct RequestMachine: Sendable {
     }
 
     /// Whether a request that was told to sign again can carry more than it did.
-    private func repetition(of proof: Proof, _ lesson: RouteLesson?, _ now: Date) -> Step {
+    private func repetition(of proof: SentProof, _ lesson: RouteLesson?, now: Date) -> Step {
         guard case .none(let absence) = proof else { return .again }
         switch absence {
         case .routeUnknown, .notAsked: return lesson?.form == nil ? .deliver : .again
@@ -365,7 +365,7 @@ struct RequestMachine: Sendable {
 
     /// Not what the rule signs: the plan may be outdated. The refusal says what the rule signs; an
     /// older gateway's does not, and says it to a request without proof. Either helps once.
-    private mutating func mismatched(_ proof: Proof, _ lesson: RouteLesson?) -> Step {
+    private mutating func mismatched(_ proof: SentProof, _ lesson: RouteLesson?) -> Step {
         guard case .assertion = proof, !progress.hasAskedBare, mayRepeat else { return .deliver }
         if let lesson, lesson.form != nil {
             // The same bytes would be signed again.

@@ -123,7 +123,7 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
                 return forward { completionHandler(.rejectProtectionSpace, nil) }
             }
         #else
-            if answersItself(challenge, of: task, session, completionHandler) { return }
+            if answersItself(challenge, of: task, in: session, by: completionHandler) { return }
         #endif
         guard let authentication else { return completionHandler(.performDefaultHandling, nil) }
         Task {
@@ -185,8 +185,8 @@ extension TransportDelegate {
         private func answersItself(
             _ challenge: URLAuthenticationChallenge,
             of task: URLSessionTask,
-            _ session: URLSession,
-            _ completionHandler:
+            in session: URLSession,
+            by completionHandler:
                 @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
         ) -> Bool {
             let ofHandshake = [

@@ -112,13 +112,13 @@ public final class URLSessionTransport: HTTPTransport {
         content: RequestContent,
         delegate: (any URLSessionTaskDelegate)?
     ) async throws -> TransportAnswer {
-        try await send(request, content, delegate, by: line)
+        try await send(request, content, watching: delegate, by: line)
     }
 
     private func send(
         _ request: URLRequest,
         _ content: RequestContent,
-        _ watching: (any URLSessionTaskDelegate)?,
+        watching: (any URLSessionTaskDelegate)?,
         by line: Line,
         into sink: TransportExchange.Sink? = nil
     ) async throws -> TransportAnswer {
@@ -181,18 +181,30 @@ public final class URLSessionTransport: HTTPTransport {
             atMost limit: Int
         ) async throws -> TransportAnswer {
             let file = try await BlockingWork().step { try TemporaryFile() }
-            return try await download(request, content, delegate, into: file, atMost: limit)
+            return try await download(
+                request,
+                content,
+                delegate: delegate,
+                into: file,
+                atMost: limit
+            )
         }
 
         func download(
             _ request: URLRequest,
             _ content: RequestContent,
-            _ delegate: (any URLSessionTaskDelegate)? = nil,
+            delegate: (any URLSessionTaskDelegate)? = nil,
             into target: any AnswerSink,
             atMost limit: Int
         ) async throws -> TransportAnswer {
             let sink = TransportExchange.Sink(target: target, bytesMax: limit)
-            return try await send(request, content, delegate, by: downloadLine, into: sink)
+            return try await send(
+                request,
+                content,
+                watching: delegate,
+                by: downloadLine,
+                into: sink
+            )
         }
 
         /// Foundation receives for all URLSessions on one queue, and hands what it received to the

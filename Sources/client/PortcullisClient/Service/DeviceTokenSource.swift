@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// Has a new device token made for each request that needs one, within a time.
 actor DeviceTokenSource {
@@ -66,74 +66,9 @@ actor DeviceTokenSource {
     }
 }
 
-/// Whether a request carried a device token, and why it carried none.
-///
-/// A rule with `device` asks for one beside the proof. Nothing is thrown where there is none: the
-/// request is sent without, and the gateway's rule decides. One that enforces answers 400
-/// `device-token-missing`.
-///
-/// May grow: a `switch` over it has an `@unknown default`.
-#if hasAttribute(nonexhaustive)
-    @nonexhaustive(warn)
-#endif
-public enum DeviceTokenOutcome: Hashable, Sendable, Codable {
-    /// The route asks for none, or the request carried no proof.
-    case notAsked
-    /// A new one went with the request.
-    case sent
-    /// The service made none. It is `featureUnsupported` where there is no service, or none that
-    /// works on this device, and `serverUnavailable` also where the service took longer than
-    /// ``PortcullisLimits/deviceTokenWait``.
-    case failed(AttestationServiceError)
-    /// It was kept back, since others could read and use it: the request goes over plain HTTP, and
-    /// not to this machine.
-    case keptBack
-}
-
 /// A device token for one request.
 struct DeviceTokenShowing: Sendable {
     let outcome: DeviceTokenOutcome
     /// What goes into the field.
     var text: String?
 }
-
-/// What makes device tokens: the device, or software in its place.
-///
-/// A device token names the device to Apple's DeviceCheck, which keeps two bits for it, also across
-/// reinstalls. A gateway's rule with `device` asks Apple about the token. The call is that of
-/// Apple's `DCDevice`, and so is what it may throw. Use `DeviceCheckService` on devices.
-/// Simulators, tests and Linux bring a service of their own.
-///
-/// ``PortcullisSession`` asks for a new token for each request to such a route, and for each try,
-/// since a token is good once. It keeps none.
-public protocol DeviceTokenService: Sendable {
-    /// Whether this device and this process can make tokens.
-    var isSupported: Bool { get }
-
-    /// Makes a new token.
-    ///
-    /// - Returns: the token, opaque to all but Apple; 1 to 6144 bytes.
-    func generateToken() async throws(AttestationServiceError) -> Data
-}
-
-#if canImport(DeviceCheck)
-    import DeviceCheck
-
-    /// The device's own service, Apple's DeviceCheck.
-    public struct DeviceCheckService: DeviceTokenService {
-        /// The service of this device.
-        public init() {}
-
-        /// Whether this device can make tokens. The Simulator can't.
-        public var isSupported: Bool { DCDevice.current.isSupported }
-
-        /// Makes a new token.
-        public func generateToken() async throws(AttestationServiceError) -> Data {
-            do {
-                return try await DCDevice.current.generateToken()
-            } catch {
-                throw AttestationServiceError(translating: error)
-            }
-        }
-    }
-#endif

@@ -25,7 +25,7 @@ struct TimedService: Sendable {
     init(
         _ service: any AttestationService,
         _ configuration: PortcullisConfiguration,
-        _ events: EventHub
+        events: EventHub
     ) {
         (self.service, self.events) = (service, events)
         (clock, random) = (configuration.clock, configuration.random)

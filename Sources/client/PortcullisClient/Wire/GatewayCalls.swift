@@ -44,7 +44,7 @@ struct GatewayCalls: Sendable {
     func challenges(
         count: Int = 1,
         enrolling keyID: String? = nil
-    ) async -> Result<Challenges, CallFailure> {
+    ) async -> Result<Challenges, EndpointFailure> {
         struct Question: Encodable {
             let purpose: String
             let count: Int
@@ -65,7 +65,7 @@ struct GatewayCalls: Sendable {
         keyID: String,
         _ grant: EnrolmentGrant,
         object: Data
-    ) async -> Result<Void, CallFailure> {
+    ) async -> Result<Void, EndpointFailure> {
         struct Question: Encodable {
             let key_id: String
             let attestation: Data
@@ -119,7 +119,9 @@ struct GatewayCalls: Sendable {
     var sessionRequest: URLRequest { request("sessions") }
 
     /// Reads the answer to ``sessionRequest``.
-    func opening(_ request: URLRequest) async -> (Result<Opening, CallFailure>, HTTPURLResponse?) {
+    func opening(_ request: URLRequest) async -> (
+        Result<Opening, EndpointFailure>, HTTPURLResponse?
+    ) {
         switch await call(request, content: .none) {
         case .failure(let failure): return (.failure(failure.failure), failure.response)
         case .success(let (data, response)):
@@ -143,7 +145,7 @@ struct GatewayCalls: Sendable {
     private func post(
         _ name: String,
         _ question: some Encodable
-    ) async -> Result<(Data, HTTPURLResponse), CallFailure> {
+    ) async -> Result<(Data, HTTPURLResponse), EndpointFailure> {
         var request = request(name)
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         guard let content = try? JSONEncoder().encode(question) else {
@@ -153,7 +155,7 @@ struct GatewayCalls: Sendable {
     }
 
     private struct Failed: Error {
-        let failure: CallFailure
+        let failure: EndpointFailure
         let response: HTTPURLResponse?
     }
 
@@ -169,10 +171,10 @@ struct GatewayCalls: Sendable {
         guard let refusal = OwnAnswer(response)?.refusal else {
             // Something in between answered, or the gateway as it stops. Whatever it says of keys,
             // only its `Retry-After` is obeyed.
-            let failure = CallFailure.unreachable(retryAfter: retryAfter)
+            let failure = EndpointFailure.unreachable(retryAfter: retryAfter)
             return .failure(Failed(failure: failure, response: response))
         }
-        let failure: CallFailure =
+        let failure: EndpointFailure =
             response.statusCode >= 500
             ? .unreachable(retryAfter: retryAfter)
             : .refused(reason: refusal.reason, refusal.next, retryAfter: retryAfter)

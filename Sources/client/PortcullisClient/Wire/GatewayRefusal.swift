@@ -44,7 +44,7 @@ public struct GatewayRefusal: Hashable, Sendable {
 }
 
 /// Why one of the gateway's endpoints gave nothing.
-enum CallFailure: Error, Hashable, Sendable {
+enum EndpointFailure: Error, Hashable, Sendable {
     /// The gateway refused, for a reason, and says what is next and when.
     case refused(reason: String, GatewayRefusal.Next, retryAfter: Double?)
     /// The gateway was not reached, failed, or something else answered; it may say when to retry.
@@ -63,15 +63,15 @@ enum RetryAfter {
         if text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
             return text.utf8.count <= 9 ? Double(text) : nil
         }
-        guard let time = HTTPDate.date(text) else { return nil }
-        let sent = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
+        guard let time = FieldDate.date(text) else { return nil }
+        let sent = response.value(forHTTPHeaderField: "Date").flatMap(FieldDate.date)
         return max(0, time.timeIntervalSince(sent ?? now))
     }
 }
 
 /// A date as HTTP writes it, in each of the three forms that a recipient has to accept
 /// (RFC 9110 §5.6.7).
-enum HTTPDate {
+enum FieldDate {
     private static let formats = [
         "EEE, dd MMM yyyy HH:mm:ss zzz", "EEEE, dd-MMM-yy HH:mm:ss zzz", "EEE MMM d HH:mm:ss yyyy",
     ]

@@ -14,15 +14,14 @@ extension CaseReader {
         guard let inner = reader.inner(key, keys: counts + Self.special) else { return [] }
         var all: [ProvingExpectation] = []
         for count in ProvingMeasure.Count.allCases where inner.has(count.rawValue) {
-            let bounds = bounds(inner, count.rawValue)
-            all.append(contentsOf: expected(.count(count), bounds, inner, count.rawValue))
+            all += bounded(.count(count), inner, at: count.rawValue)
         }
         if inner.has("seconds") {
-            all += expected(.seconds, bounds(inner, "seconds"), inner, "seconds")
+            all += bounded(.seconds, inner, at: "seconds")
         }
         if inner.has("answers") { all += answers(inner) }
         for member in members(inner, "refusals") {
-            all += bounded(.refusals(member.key), member, inner)
+            all += bounded(.refusals(member.key), inner, by: member)
         }
         for field in fields(inner, "answer-fields") {
             let line = inner.place(of: "answer-fields").line
@@ -45,15 +44,14 @@ extension CaseReader {
     /// One or more.
     private static var some: ExpectedRange { ExpectedRange(least: 1, most: .infinity) }
 
-    private func expected(
+    private func bounded(
         _ measure: ProvingMeasure,
-        _ bounds: ExpectedRange?,
         _ reader: MappingReader,
-        _ key: String
+        at key: String
     ) -> [ProvingExpectation] {
-        bounds.map { bounds in
-            [ProvingExpectation(measure: measure, bounds: bounds, line: reader.place(of: key).line)]
-        } ?? []
+        guard let bounds = bounds(reader, key) else { return [] }
+        let line = reader.place(of: key).line
+        return [ProvingExpectation(measure: measure, bounds: bounds, line: line)]
     }
 
     private static let boundsUse = "a number, or a range: 1...3, ...0.5, 2..."
@@ -78,8 +76,8 @@ extension CaseReader {
 
     private func bounded(
         _ measure: ProvingMeasure,
-        _ member: SourceNode.Member,
-        _ reader: MappingReader
+        _ reader: MappingReader,
+        by member: SourceNode.Member
     ) -> [ProvingExpectation] {
         guard case .text(let text) = member.value.content, let bounds = ExpectedRange(text) else {
             log.error(
@@ -115,7 +113,7 @@ extension CaseReader {
                 )
                 return [ProvingExpectation]()
             }
-            return bounded(measure, member, reader)
+            return bounded(measure, reader, by: member)
         }
     }
 

@@ -109,7 +109,7 @@ extension CaseReader {
         if case .nothing = node.content { return [] }
         if case .list(let nodes) = node.content, nodes.isEmpty { return [] }
         let nodes = reader.list(key, of: "faults") ?? []
-        return nodes.compactMap { fault($0.node, $0.keyPath, part) }
+        return nodes.compactMap { fault($0.node, $0.keyPath, of: part) }
     }
 
     private static let faultKeys = [
@@ -117,7 +117,7 @@ extension CaseReader {
         "reason", "seconds", "run", "error", "late", "after", "every", "times",
     ]
 
-    private func fault(_ node: SourceNode, _ path: String, _ part: FaultyPart) -> PlayedFault? {
+    private func fault(_ node: SourceNode, _ path: String, of part: FaultyPart) -> PlayedFault? {
         guard let reader = MappingReader(node, path, keys: Self.faultKeys, log: log) else {
             return nil
         }
@@ -135,7 +135,8 @@ extension CaseReader {
         var fault = PlayedFault(deed: deed)
         if let at = text(reader, "at") {
             guard let place = place(at, part) else {
-                let known = part == .device ? DeviceCall.allCases.map(\.rawValue) : FaultPlace.words
+                let known =
+                    part == .device ? PlayedDeviceCall.allCases.map(\.rawValue) : FaultPlace.words
                 let use = (known + (part == .device ? [] : ["a path"])).joined(separator: " | ")
                 reader.error("at", found: "\"\(at)\"", use: use)
                 return nil
@@ -165,6 +166,6 @@ extension CaseReader {
 
     private func place(_ text: String, _ part: FaultyPart) -> FaultPlace? {
         guard part == .device else { return FaultPlace(text) }
-        return DeviceCall(rawValue: text).map { .device($0) }
+        return PlayedDeviceCall(rawValue: text).map { .device($0) }
     }
 }

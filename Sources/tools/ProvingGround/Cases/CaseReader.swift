@@ -118,8 +118,8 @@ struct CaseReader {
 
     // MARK: The gateway
 
-    private func gateway(_ reader: MappingReader) -> GatewaySettings {
-        var settings = GatewaySettings()
+    private func gateway(_ reader: MappingReader) -> PlayedConfiguration {
+        var settings = PlayedConfiguration()
         if reader.has("rules") { settings.rules = rules(reader) }
         guard let node = reader.node("gateway") else { return settings }
         guard case .mapping(let members) = node.content else {

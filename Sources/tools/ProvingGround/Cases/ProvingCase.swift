@@ -16,7 +16,7 @@ package struct ProvingCase: Sendable {
     let platforms: [ProvingPlatform]
     /// Whether a short run has it.
     let isAlways: Bool
-    let gateway: GatewaySettings
+    let gateway: PlayedConfiguration
     let middle: [PlayedFault]
     let origin: [PlayedFault]
     let device: [PlayedFault]

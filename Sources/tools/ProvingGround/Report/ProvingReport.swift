@@ -35,19 +35,20 @@ package struct ProvingReport: Codable, Sendable {
         package var path: String { "\(group)/\(file)" }
 
         static func played(_ proving: ProvingCase, _ misses: [Miss], seconds: Double) -> Row {
-            Row(proving, misses.isEmpty ? .passed : .failed, seconds, misses, [])
+            let ending = misses.isEmpty ? Ending.passed : .failed
+            return Row(proving, ending, seconds: seconds, misses: misses)
         }
 
         static func notOffered(_ proving: ProvingCase, _ missing: [String]) -> Row {
-            Row(proving, .notOffered, 0, [], missing)
+            Row(proving, .notOffered, missing: missing)
         }
 
         private init(
             _ proving: ProvingCase,
             _ ending: Ending,
-            _ seconds: Double,
-            _ misses: [Miss],
-            _ missing: [String]
+            seconds: Double = 0,
+            misses: [Miss] = [],
+            missing: [String] = []
         ) {
             (group, file, name) = (proving.group, proving.file, proving.name)
             (why, section) = (proving.why, proving.section)

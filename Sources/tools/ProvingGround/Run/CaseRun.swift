@@ -34,14 +34,14 @@ struct CaseRun {
         }
         stand.ledger.settle(seconds: Self.settlingMax)
         let outcome = ProvingExpectation.Outcome(seen: stand.ledger.seen(since: began))
-        judge(proving.expected, outcome, "the whole case")
+        judge(proving.expected, by: outcome, in: "the whole case")
         return Array(misses.prefix(Self.missesMax))
     }
 
     private mutating func judge(
         _ expected: [ProvingExpectation],
-        _ outcome: ProvingExpectation.Outcome,
-        _ step: String
+        by outcome: ProvingExpectation.Outcome,
+        in step: String
     ) {
         misses += expected.compactMap { $0.miss(outcome, in: proving, step: step) }
     }
@@ -50,7 +50,7 @@ struct CaseRun {
 
     private mutating func take(_ step: CaseStep) throws(ToolError) {
         if case .until(let expected, let seconds) = step.deed {
-            return waitUntil(expected, seconds, step)
+            return wait(until: expected, within: seconds, in: step)
         }
         let mark = stand.ledger.now
         let start = ContinuousClock.now
@@ -74,13 +74,13 @@ struct CaseRun {
             answers: answers,
             seconds: seconds
         )
-        judge(step.expected, outcome, "line \(step.line): \(step.text)")
+        judge(step.expected, by: outcome, in: "line \(step.line): \(step.text)")
     }
 
-    private mutating func waitUntil(
-        _ expected: [ProvingExpectation],
-        _ seconds: Double,
-        _ step: CaseStep
+    private mutating func wait(
+        until expected: [ProvingExpectation],
+        within seconds: Double,
+        in step: CaseStep
     ) {
         let isTrue: (SeenTraffic) -> Bool = { seen in
             let outcome = ProvingExpectation.Outcome(seen: seen)
@@ -88,7 +88,11 @@ struct CaseRun {
         }
         guard !stand.ledger.wait(seconds: seconds, since: began, until: isTrue) else { return }
         let outcome = ProvingExpectation.Outcome(seen: stand.ledger.seen(since: began))
-        judge(expected, outcome, "line \(step.line): within \(ExpectedRange.text(seconds)) s")
+        judge(
+            expected,
+            by: outcome,
+            in: "line \(step.line): within \(ExpectedRange.text(seconds)) s"
+        )
     }
 
     /// Does a step that needs no client.

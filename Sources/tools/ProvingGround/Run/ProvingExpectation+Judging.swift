@@ -127,18 +127,18 @@ extension ProvingMeasure.Count {
 extension SeenQuery {
     func number(in seen: SeenTraffic) -> Int {
         if isAtOrigin {
-            return seen.executions.count { matches($0.method, $0.target, $0.fields) }
+            return seen.executions.count { matches($0.method, $0.target, fields: $0.fields) }
         }
         return seen.requests.count { request in
             (status == nil || request.status == status)
-                && matches(request.method, request.target, request.fields)
+                && matches(request.method, request.target, fields: request.fields)
         }
     }
 
     private func matches(
         _ method: String,
         _ target: String,
-        _ fields: [(name: String, value: String)]
+        fields: [(name: String, value: String)]
     ) -> Bool {
         guard self.method == nil || self.method == method,
             place.matches(path: String(target.prefix { $0 != "?" }))

@@ -81,7 +81,14 @@ private final class CurrentRun: Sendable {
                 let known = ClientOffer.allCases.map(\.rawValue).joined(separator: ", ")
                 return Self.refused(400, "“\(strange)” is no offer; use \(known)")
             }
-            begin(introduction, platform, Set(offers.compactMap(ClientOffer.init)), request["Host"])
+            begin(
+                ProvenClient(
+                    name: introduction.client,
+                    platform: platform,
+                    offers: Set(offers.compactMap(ClientOffer.init)),
+                    host: String((request["Host"] ?? settings.address).prefix { $0 != ":" })
+                )
+            )
         } else {
             channel.withLock { $0 }?.deliver(content)
         }
@@ -96,13 +103,7 @@ private final class CurrentRun: Sendable {
         .json(status, Array(ProvingServer.json(["error": text])))
     }
 
-    private func begin(
-        _ introduction: ClientIntroduction,
-        _ platform: ProvingPlatform,
-        _ offers: Set<ClientOffer>,
-        _ host: String?
-    ) {
-        let name = (host ?? settings.address).prefix { $0 != ":" }
+    private func begin(_ client: ProvenClient) {
         let next = DriverChannel()
         let before = channel.withLock { current in
             defer { current = next }
@@ -110,43 +111,39 @@ private final class CurrentRun: Sendable {
         }
         // A driver that comes again begins again.
         before?.close()
-        let run = ProvingRun(
-            settings,
-            client: introduction.client,
-            platform: platform,
-            offers: offers,
-            host: String(name),
-            channel: next,
-            running: running
-        )
+        let run = ProvingRun(settings, client: client, channel: next, running: running)
         Thread.detachNewThread { run.play() }
     }
+}
+
+/// A client as its driver has introduced it.
+private struct ProvenClient: Sendable {
+    let name: String
+    let platform: ProvingPlatform
+    let offers: Set<ClientOffer>
+    /// By what name the driver reaches this machine.
+    let host: String
 }
 
 /// All cases with one client.
 private struct ProvingRun: Sendable {
     let settings: ProvingServer.Settings
-    let client: String
-    let offers: Set<ClientOffer>
-    let host: String
+    let client: ProvenClient
     let channel: DriverChannel
     private let stand: StandSettings
 
     init(
         _ settings: ProvingServer.Settings,
-        client: String,
-        platform: ProvingPlatform,
-        offers: Set<ClientOffer>,
-        host: String,
+        client: ProvenClient,
         channel: DriverChannel,
         running: RunningGateways
     ) {
         self.settings = settings
-        (self.client, self.offers, self.host, self.channel) = (client, offers, host, channel)
+        (self.client, self.channel) = (client, channel)
         stand = StandSettings(
             program: settings.program,
             address: settings.address,
-            platform: platform,
+            platform: client.platform,
             authority: SoftwareAuthority(
                 madeAt: UnixTime(seconds: Int64(Date().timeIntervalSince1970))
             ),
@@ -156,7 +153,7 @@ private struct ProvingRun: Sendable {
     }
 
     func play() {
-        var report = ProvingReport(client: client, platform: stand.platform.rawValue)
+        var report = ProvingReport(client: client.name, platform: client.platform.rawValue)
         let played = settings.cases.filter { missing(in: $0).isEmpty }
         var next = played.first.map { StandInWork($0, stand) }
         var index = 0
@@ -186,10 +183,10 @@ private struct ProvingRun: Sendable {
 
     /// What the client does not offer.
     private func missing(in proving: ProvingCase) -> [String] {
-        guard proving.platforms.contains(stand.platform) else {
+        guard proving.platforms.contains(client.platform) else {
             return [proving.platforms.map(\.rawValue).joined(separator: " or ")]
         }
-        return proving.needs.filter { !offers.contains($0) }.map(\.rawValue)
+        return proving.needs.filter { !client.offers.contains($0) }.map(\.rawValue)
     }
 
     /// The row of a case; `nil` where the driver is gone.
@@ -202,7 +199,7 @@ private struct ProvingRun: Sendable {
                 ProvingReport.Miss(step: "", expected: "a gateway", seen: error.text, line: 0)
             ]
         case .success(let made):
-            var run = CaseRun(proving, on: made, by: channel, host: host)
+            var run = CaseRun(proving, on: made, by: channel, host: client.host)
             misses = run.run()
             made.end()
         }

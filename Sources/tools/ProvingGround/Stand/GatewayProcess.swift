@@ -38,8 +38,8 @@ final class GatewayProcess: Sendable {
     init(
         _ program: String,
         in folder: URL,
-        _ text: String,
-        _ running: RunningGateways
+        configuredBy text: String,
+        among running: RunningGateways
     ) throws(ToolError) {
         (self.program, self.folder, self.running) = (program, folder, running)
         try write(text)
@@ -104,7 +104,7 @@ final class GatewayProcess: Sendable {
         var arguments = words
         arguments.insert(contentsOf: ["--config", file.path], at: min(2, arguments.count))
         let pipe = Pipe()
-        let process = try Self.spawn(program, arguments, folder, pipe)
+        let process = try Self.spawn(program, arguments, in: folder, errorsInto: pipe)
         try? pipe.fileHandleForWriting.close()
         let said = pipe.fileHandleForReading.readDataToEndOfFile()
         var status: Int32 = 0
@@ -149,7 +149,7 @@ final class GatewayProcess: Sendable {
         let pipe = Pipe()
         let (program, file, folder) = (program, file, folder)
         let process = try running.start { () throws(ToolError) in
-            try Self.spawn(program, ["serve", file.path], folder, pipe)
+            try Self.spawn(program, ["serve", file.path], in: folder, errorsInto: pipe)
         }
         try? pipe.fileHandleForWriting.close()
         state.withLock { state in
@@ -191,8 +191,8 @@ final class GatewayProcess: Sendable {
     private static func spawn(
         _ program: String,
         _ arguments: [String],
-        _ folder: URL,
-        _ pipe: Pipe
+        in folder: URL,
+        errorsInto pipe: Pipe
     ) throws(ToolError) -> pid_t {
         let variables = ProcessInfo.processInfo.environment.map { "\($0)=\($1)" }
         let errors = pipe.fileHandleForWriting.fileDescriptor

@@ -70,7 +70,7 @@ enum FaultPlace: Sendable, Equatable {
     case requests
     /// A path; with `/**` at its end also what is below.
     case path(String)
-    case device(DeviceCall)
+    case device(PlayedDeviceCall)
 
     init?(_ text: String) {
         switch text {

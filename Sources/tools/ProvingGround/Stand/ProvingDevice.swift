@@ -14,7 +14,7 @@ package enum ProvingPlatform: String, Sendable, CaseIterable, Codable {
 }
 
 /// The calls of a device.
-enum DeviceCall: String, Sendable, CaseIterable {
+enum PlayedDeviceCall: String, Sendable, CaseIterable {
     /// Makes a key; on Android it is attested with that.
     case make
     /// iOS: asks Apple.
@@ -69,8 +69,8 @@ final class ProvingDevice: Sendable {
     init(
         _ platform: ProvingPlatform,
         _ authority: SoftwareAuthority,
-        _ ledger: ProvingLedger,
-        _ faults: [PlayedFault]
+        ledger: ProvingLedger,
+        faults: [PlayedFault]
     ) {
         self.platform = platform
         self.ledger = ledger
@@ -100,7 +100,8 @@ final class ProvingDevice: Sendable {
     private var unfit: String { platform == .ios ? "invalidInput" : "permanent" }
 
     func answer(_ request: ServedRequest) -> ServedAnswer? {
-        guard request.method == "POST", let call = DeviceCall(path: request.path, on: platform)
+        guard request.method == "POST",
+            let call = PlayedDeviceCall(path: request.path, on: platform)
         else {
             return .json(404, Array(#"{"error":"no such call of this device"}"#.utf8))
         }
@@ -142,7 +143,7 @@ final class ProvingDevice: Sendable {
     private struct DeviceFailure: Error { let word: String }
 
     private func outcome(
-        of call: DeviceCall,
+        of call: PlayedDeviceCall,
         _ bytes: [UInt8]
     ) -> Result<[String: Any], DeviceFailure> {
         let read = try? JSONDecoder().decode(Content.self, from: Data(bytes))
@@ -182,7 +183,10 @@ final class ProvingDevice: Sendable {
             )
             let handle = "key-\(RandomBytes.word())"
             keys.withLock { $0[handle] = .android(key) }
-            return ["key": handle, "chain": chain.map { Base64.text($0) }]
+            return [
+                "key": handle, "key_id": KeyID(of: key.publicKey).base64,
+                "chain": chain.map { Base64.text($0) },
+            ]
         }
     }
 

@@ -6,7 +6,6 @@ struct SeenRequest: Sendable {
     let method: String
     let target: String
     let fields: [(name: String, value: String)]
-    let contentCount: Int
     let place: CalledPlace
     /// What the gateway answered; `nil` while it has not, and where it was not asked.
     var status: Int?
@@ -57,7 +56,7 @@ struct SeenExecution: Sendable {
 
 /// A call of the device.
 struct SeenCall: Sendable {
-    let kind: DeviceCall
+    let kind: PlayedDeviceCall
     /// The word of a failure; `nil` for a call that worked.
     let error: String?
 }
@@ -141,7 +140,7 @@ final class ProvingLedger: Sendable {
         return number
     }
 
-    func answered(_ number: Int, _ status: Int, _ reason: String?) {
+    func answered(_ number: Int, _ status: Int, reason: String?) {
         tell("\(number) the gateway says \(status) \(reason ?? "")")
         change { state in
             state.seen.requests[number].status = status

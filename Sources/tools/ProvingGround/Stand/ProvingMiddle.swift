@@ -14,7 +14,7 @@ final class ProvingMiddle: Sendable {
     private let ledger: ProvingLedger
     let faults: FaultList
 
-    init(_ gateway: GatewayProcess, _ ledger: ProvingLedger, _ faults: [PlayedFault]) {
+    init(_ gateway: GatewayProcess, _ ledger: ProvingLedger, faults: [PlayedFault]) {
         (self.gateway, self.ledger) = (gateway, ledger)
         self.faults = FaultList(faults)
     }
@@ -25,7 +25,6 @@ final class ProvingMiddle: Sendable {
             method: request.method,
             target: request.target,
             fields: request.fields,
-            contentCount: request.content.count,
             place: CalledPlace(path: request.path)
         )
         let number = ledger.add(seen)
@@ -46,20 +45,20 @@ final class ProvingMiddle: Sendable {
             return nil
         }
         defer { ledger.settled() }
-        return answer(request, number, fault)
+        return answer(request, number, striking: fault)
     }
 
     private func answer(
         _ request: ServedRequest,
         _ number: Int,
-        _ fault: PlayedFault
+        striking fault: PlayedFault
     ) -> ServedAnswer? {
         switch fault.deed {
         case .hang, .cut, .fail: return nil
         case .answer:
             if fault.runs { _ = forward(request, number) }
             return fault.answer(to: request)
-        case .refuse: return refused(request, number, fault)
+        case .refuse: return refused(request, number, by: fault)
         case .loseAnswer:
             _ = forward(request, number)
             return nil
@@ -92,7 +91,7 @@ final class ProvingMiddle: Sendable {
     private func refused(
         _ request: ServedRequest,
         _ number: Int,
-        _ fault: PlayedFault
+        by fault: PlayedFault
     ) -> ServedAnswer? {
         guard let refusal = Refusal(rawValue: fault.reason) else { return nil }
         let isEndpoint = CalledPlace(path: request.path) != .app
@@ -103,7 +102,7 @@ final class ProvingMiddle: Sendable {
         }
         if outcome.row.nextStep == .signAgain { details.challenge = challenge() }
         let response = LocalResponse(outcome, details)
-        ledger.answered(number, response.status, fault.reason)
+        ledger.answered(number, response.status, reason: fault.reason)
         let fields = response.fields.map { (name: $0.name, value: $0.value) }
         let type = (name: "Content-Type", value: "application/problem+json")
         return ServedAnswer(response.status, [type] + fields, response.content)
@@ -149,7 +148,7 @@ final class ProvingMiddle: Sendable {
             )
         else { return nil }
         let reason = answer["App-Attest-Error"].map { String($0.prefix { $0 != ";" }) }
-        ledger.answered(number, answer.status, reason)
+        ledger.answered(number, answer.status, reason: reason)
         return answer
     }
 }

@@ -25,7 +25,7 @@ final class ProvingStand: Sendable {
     let origin: ProvingOrigin
     let device: ProvingDevice
     private let settings: StandSettings
-    private let gatewaySettings: GatewaySettings
+    private let gatewaySettings: PlayedConfiguration
     private let folder: URL
     private let servers: (middle: LoopbackServer, origin: LoopbackServer, device: LoopbackServer)
 
@@ -47,14 +47,19 @@ final class ProvingStand: Sendable {
         self.origin = origin
         try Self.write(settings.authority.rootPEM, to: folder.appending(path: "root.pem"))
         let text = proving.gateway.text(origin: originServer.port, for: settings.platform)
-        gateway = try GatewayProcess(settings.program, in: folder, text, running)
-        let middle = ProvingMiddle(gateway, ledger, proving.middle)
+        gateway = try GatewayProcess(
+            settings.program,
+            in: folder,
+            configuredBy: text,
+            among: running
+        )
+        let middle = ProvingMiddle(gateway, ledger, faults: proving.middle)
         self.middle = middle
         let device = ProvingDevice(
             settings.platform,
             settings.authority,
-            ledger,
-            proving.device
+            ledger: ledger,
+            faults: proving.device
         )
         self.device = device
         servers = (
@@ -114,7 +119,7 @@ final class ProvingStand: Sendable {
 }
 
 /// The gateway's configuration in a case.
-struct GatewaySettings: Sendable {
+struct PlayedConfiguration: Sendable {
     var rules: [GatewayRule] = GatewayRule.usual
     /// Further settings, as YAML texts by their key.
     var more: [(key: String, text: String)] = []
@@ -173,11 +178,12 @@ struct GatewayRule: Sendable {
     /// The rules of a case that names none: `/orders/**` enforces, `/watched/**` observes,
     /// `/open/**` asks nothing.
     static let usual = [
-        rule("orders", "/orders/**", "enforce"), rule("watched", "/watched/**", "observe"),
-        rule("open", "/open/**", "off"),
+        rule("orders", "/orders/**", mode: "enforce"),
+        rule("watched", "/watched/**", mode: "observe"),
+        rule("open", "/open/**", mode: "off"),
     ]
 
-    private static func rule(_ name: String, _ path: String, _ mode: String) -> GatewayRule {
+    private static func rule(_ name: String, _ path: String, mode: String) -> GatewayRule {
         GatewayRule(members: [("id", name), ("match", "{ path: \(path) }"), ("mode", mode)])
     }
 }

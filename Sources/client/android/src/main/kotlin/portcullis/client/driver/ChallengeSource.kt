@@ -12,16 +12,16 @@ internal class ChallengeSource(
     private val clock: PortcullisClock
 ) {
     private val machine = ChallengeMachine(limits)
-    /** Requests without one, in the order of asking. They get `""` where none comes. */
-    private val waiting = ArrayDeque<Shared<String>>()
+    /** Requests without one, in the order of asking. They get [NONE] where none comes. */
+    private val waiting = ArrayDeque<Shared<ChallengeMachine.Kept>>()
 
     /**
      * A challenge; `null` when there is none in time.
      *
      * @param isHasty whether the time counts from when the gateway was asked, be it for another request.
      */
-    fun challenge(milliseconds: Long, isHasty: Boolean): String? {
-        val work = Shared<String>()
+    fun challenge(milliseconds: Long, isHasty: Boolean): ChallengeMachine.Kept? {
+        val work = Shared<ChallengeMachine.Kept>()
         var wait = milliseconds
         synchronized(this) {
             val now = clock.now()
@@ -33,8 +33,7 @@ internal class ChallengeSource(
         }
         work.value(wait)
         synchronized(this) { waiting.remove(work) }
-        val text = work.value(0)
-        return if (text.isNullOrEmpty()) null else text
+        return work.value(0)?.takeIf { it !== NONE }
     }
 
     /** Keeps a challenge that came with an answer. */
@@ -80,13 +79,17 @@ internal class ChallengeSource(
 
     private fun serve() {
         while (waiting.isNotEmpty()) {
-            val text = machine.take(clock.now()) ?: return
-            waiting.removeFirst().end(text)
+            val challenge = machine.take(clock.now()) ?: return
+            waiting.removeFirst().end(challenge)
         }
     }
 
     /** Tells all who wait that there is none. */
     private fun giveUp() {
-        while (waiting.isNotEmpty()) waiting.removeFirst().end("")
+        while (waiting.isNotEmpty()) waiting.removeFirst().end(NONE)
+    }
+
+    private companion object {
+        val NONE = ChallengeMachine.Kept("", 0)
     }
 }

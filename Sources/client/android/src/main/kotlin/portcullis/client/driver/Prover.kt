@@ -14,6 +14,7 @@ import portcullis.client.ProofFields
 import portcullis.client.SigningRequirement
 import portcullis.client.SigningRequirement.Challenge
 import portcullis.client.TokenOutcome
+import portcullis.client.machine.ChallengeMachine
 import portcullis.client.machine.OwnFields
 import portcullis.client.machine.Patience
 import portcullis.client.machine.RequestMachine.Want
@@ -95,7 +96,7 @@ internal class Prover(
             if (outcome is KeyOutcome.None) return bare(draft, outcome.absence, requirement)
             val key = outcome as KeyOutcome.Key
             lastKey = key.keyId
-            var challenge: String? = null
+            var challenge: ChallengeMachine.Kept? = null
             if (requirement.needsChallengeField) {
                 challenge = patience.wait(waits.challenge) { challenges.challenge(it, waits.isHasty) }
                 if (challenge == null && requirement.challenge == Challenge.REQUIRED) {
@@ -104,13 +105,20 @@ internal class Prover(
             }
             val own = OwnFields.withoutProof(draft.fields, requirement)
             val settled = OwnFields.settled(own, requirement, !draft.content.isEmpty, draft.digest())
-            val data = SignedBytes(draft.method, draft.place, settled, draft.digest())
-                .clientData(requirement.form, challenge) ?: return bare(draft, Absence.RequestUnfit, requirement)
+            val bytes = SignedBytes(draft.method, draft.place, settled, draft.digest())
+            var data = bytes.clientData(requirement.form, challenge?.text)
+                ?: return bare(draft, Absence.RequestUnfit, requirement)
             // Before its turn and its number: no other request waits for Google Play. Bound to what is signed.
             if (requirement.asksToken && (token == null || token.text != null)) {
                 token = patience.waitForDevice(limits.deviceTokenWait) { parts.tokens.made(data.hash, it) }
             }
             val turn = turnstile.enter(minOf(limits.strictWait, patience.longest))
+            // Others had their turn meanwhile, and a challenge of seconds may have ended.
+            val taken = challenge
+            if (taken != null && taken.until <= clock.now()) {
+                challenge = patience.wait(waits.challenge) { challenges.challenge(it, waits.isHasty) } ?: taken
+                data = bytes.clientData(requirement.form, challenge.text) ?: data
+            }
             val signed = try {
                 sign(key, data.hash, patience)
             } catch (error: IOException) {
@@ -122,7 +130,7 @@ internal class Prover(
                 if (turn != null && requirement.isStrict) turnstile.keep(turn, limits.strictTurn)
                 else turn?.let { turnstile.leave(it) }
                 synchronized(this) { unfit = null }
-                return proven(settled, requirement.fields, key, signed.value, challenge, token, turn)
+                return proven(settled, requirement.fields, key, signed.value, challenge?.text, token, turn)
             }
             turn?.let { turnstile.leave(it) }
             // Another process has put a key in the place of this one.

@@ -8,7 +8,8 @@ import portcullis.client.PortcullisLimits
  * a restart of the gateway the older ones are worth nothing. The driver makes the calls, and counts who waits.
  */
 internal class ChallengeMachine(private val limits: PortcullisLimits) {
-    private class Kept(val text: String, val until: Long)
+    /** A challenge, and until when it is used. */
+    class Kept(val text: String, val until: Long)
 
     private val kept = ArrayDeque<Kept>()
     /** Those that were used last. A cached answer brings the one that it came with again. */
@@ -26,10 +27,10 @@ internal class ChallengeMachine(private val limits: PortcullisLimits) {
     val isAsked: Boolean get() = callCount > 0
 
     /** The newest challenge that is good. */
-    fun take(now: Long): String? {
+    fun take(now: Long): Kept? {
         while (true) {
             val last = kept.pollFirst() ?: return null
-            if (last.until > now) return last.text.also { remember(it) }
+            if (last.until > now) return last.also { remember(it.text) }
         }
     }
 

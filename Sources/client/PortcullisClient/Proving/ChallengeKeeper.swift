@@ -1,12 +1,18 @@
 import Foundation
 
+/// A challenge, and until when it is used.
+struct KeptChallenge: Sendable {
+    let text: String
+    let until: Date
+}
+
 /// Has a challenge for each request: those that came with answers, else new ones from the gateway,
 /// several at a time.
-actor ChallengeSource {
+actor ChallengeKeeper {
     private let configuration: PortcullisConfiguration
     private let calls: GatewayCalls
     private var pool: ChallengePool
-    private var waiting: [SharedWork<String?>] = []
+    private var waiting: [SharedWork<KeptChallenge?>] = []
     private var callCount = 0
     /// When the first call that is under way began; `nil` where there is none.
     private var askedSince: Date?
@@ -47,17 +53,17 @@ actor ChallengeSource {
     ///
     /// - isHasty: whether the time counts from when the gateway was asked, be it for another
     ///   request.
-    func challenge(within seconds: Double, isHasty: Bool = false) async -> String? {
-        if let text = pool.take(now: now) { return text }
+    func challenge(within seconds: Double, isHasty: Bool = false) async -> KeptChallenge? {
+        if let challenge = pool.take(now: now) { return challenge }
         guard !isHeld else { return nil }
-        let work = SharedWork<String?>()
+        let work = SharedWork<KeptChallenge?>()
         waiting.append(work)
         ask()
         let start = isHasty ? askedSince ?? now : now
         let time = start.addingTimeInterval(seconds)
-        let text = await work.value(until: time, by: configuration.clock)
+        let challenge = await work.value(until: time, by: configuration.clock)
         waiting.removeAll { $0 === work }
-        return text ?? nil
+        return challenge ?? nil
     }
 
     /// Keeps a challenge that came with an answer.
@@ -92,7 +98,7 @@ actor ChallengeSource {
                 pool.add(text, until: until)
             } else {
                 pool.remember(text)
-                waiting.removeFirst().end(with: text)
+                waiting.removeFirst().end(with: KeptChallenge(text: text, until: until))
             }
         }
     }
@@ -156,13 +162,8 @@ actor ChallengeSource {
 /// Challenges that were given and not used yet. The newest is used first: after a restart of the
 /// gateway the older ones are worth nothing.
 struct ChallengePool: Sendable {
-    private struct Entry {
-        let text: String
-        let until: Date
-    }
-
     /// Oldest first.
-    private var entries: [Entry] = []
+    private var entries: [KeptChallenge] = []
     /// Those that were used last. A cached answer brings the one that it came with again.
     private var used: [String] = []
     private let limit: Int
@@ -179,15 +180,15 @@ struct ChallengePool: Sendable {
         guard limit > 0, !used.contains(text), !entries.contains(where: { $0.text == text })
         else { return }
         if entries.count >= limit { entries.removeFirst() }
-        entries.append(Entry(text: text, until: until))
+        entries.append(KeptChallenge(text: text, until: until))
     }
 
     /// The newest challenge that is still good.
-    mutating func take(now: Date) -> String? {
+    mutating func take(now: Date) -> KeptChallenge? {
         entries.removeAll { $0.until <= now }
-        guard let text = entries.popLast()?.text else { return nil }
-        remember(text)
-        return text
+        guard let challenge = entries.popLast() else { return nil }
+        remember(challenge.text)
+        return challenge
     }
 
     /// Remembers a challenge as used.

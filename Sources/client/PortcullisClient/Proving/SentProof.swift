@@ -10,7 +10,7 @@
 #if hasAttribute(nonexhaustive)
     @nonexhaustive(warn)
 #endif
-public enum Proof: Hashable, Sendable, Codable {
+public enum SentProof: Hashable, Sendable, Codable {
     case assertion(keyID: String)
     /// A signature with the secret of a session that this key opened.
     case session(keyID: String)
@@ -53,7 +53,7 @@ public enum Proof: Hashable, Sendable, Codable {
     }
 }
 
-extension Proof {
+extension SentProof {
     /// The key by which it was proven.
     var keyID: String? {
         switch self {
@@ -63,10 +63,34 @@ extension Proof {
     }
 }
 
+/// Whether a request carried a device token, and why it carried none.
+///
+/// A rule with `device` asks for one beside the proof. Nothing is thrown where there is none: the
+/// request is sent without, and the gateway's rule decides. One that enforces answers 400
+/// `device-token-missing`.
+///
+/// May grow: a `switch` over it has an `@unknown default`.
+#if hasAttribute(nonexhaustive)
+    @nonexhaustive(warn)
+#endif
+public enum DeviceTokenOutcome: Hashable, Sendable, Codable {
+    /// The route asks for none, or the request carried no proof.
+    case notAsked
+    /// A new one went with the request.
+    case sent
+    /// The service made none. It is `featureUnsupported` where there is no service, or none that
+    /// works on this device, and `serverUnavailable` also where the service took longer than
+    /// ``PortcullisLimits/deviceTokenWait``.
+    case failed(AttestationServiceError)
+    /// It was kept back, since others could read and use it: the request goes over plain HTTP, and
+    /// not to this machine.
+    case keptBack
+}
+
 /// A request that is ready to be sent, and what it carries.
 struct ProvenRequest: Sendable {
     var request: URLRequest
-    let proof: Proof
+    let proof: SentProof
     /// Whether it carries a device token.
     var deviceToken = DeviceTokenOutcome.notAsked
     /// The session that it belongs to.
@@ -80,7 +104,7 @@ public struct ProvenResponse: Sendable {
     /// The head. Its URL is that of the last request, when redirects were followed.
     public let response: HTTPURLResponse
     /// What the last request carried.
-    public let proof: Proof
+    public let proof: SentProof
     /// Whether a device token went with it.
     public let deviceToken: DeviceTokenOutcome
     /// What the gateway refused, when the answer is its own: one with `App-Attest-Error`, or a 401
