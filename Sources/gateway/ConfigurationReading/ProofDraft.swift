@@ -1,6 +1,6 @@
 import Encodings
 import HTTPWire
-package import OutboundCalls
+package import Parties
 package import Rules
 package import Tokens
 

@@ -6,7 +6,8 @@ package import EventLoops
 import Glibc
 package import KeyStore
 import Logging
-package import OutboundCalls
+import OutboundCalls
+package import Parties
 import Proxy
 import Rules
 import SQLiteKeyStore
