@@ -50,15 +50,15 @@ let kept: [Target.Dependency] = ["KeyStore", "Tokens"]
 let policy: [Target.Dependency] =
     object + ["Encodings", "HTTPWire", "KeyAttestation", "RequestBinding", "Rules"]
 let verdict: [Target.Dependency] = ["Tokens", "Verification", "KeyStore"]
-let apple: [Target.Dependency] = ["KeyStore", "OutboundCalls"]
+let apple: [Target.Dependency] = ["KeyStore", "OutboundCalls", "Parties"]
 let sockets: [Target.Dependency] = ["EventLoops", "Telemetry"]
 let device: [Target.Dependency] = [
     "AppAttest", "KeyAttestation", "Encodings", "Cryptography", "RequestBinding", "Signatures",
 ]
 let wires: [Target.Dependency] = ["CLinux", "EventLoops"]
 let process: [Target.Dependency] = [
-    "ConfigurationReading", "OutboundCalls", "PostgreSQLKeyStore", "Proxy", "SQLiteKeyStore",
-    "Services", logging,
+    "ConfigurationReading", "OutboundCalls", "Parties", "PostgreSQLKeyStore", "Proxy",
+    "SQLiteKeyStore", "Services", logging,
 ]
 let stand: [Target.Dependency] = ["SoftwareAuthenticator"]
 let measured = [
@@ -66,7 +66,7 @@ let measured = [
     "RequestBinding", "Rules", "KeyStore",
 ]
 let load: [Target.Dependency] = [
-    "ConfigurationReading", "OutboundCalls", "Services", "SoftwareAuthenticator", "Tokens",
+    "ConfigurationReading", "Parties", "Services", "SoftwareAuthenticator", "Tokens",
     "Verification", histogram, deque,
 ]
 let client: [Target.Dependency] = [
@@ -74,8 +74,8 @@ let client: [Target.Dependency] = [
 ]
 let app: [Target.Dependency] = ["PortcullisClient", "PortcullisClientTesting"]
 let fuzzed: [Target.Dependency] = [
-    "ConfigurationReading", "HTTPWire", "KeyStore", "OutboundCalls", "Rules", "Services",
-    "SoftwareAuthenticator", "Tokens", "Verification",
+    "ConfigurationReading", "HTTPWire", "KeyStore", "OutboundCalls", "Parties", "Rules",
+    "Services", "SoftwareAuthenticator", "Tokens", "Verification",
 ]
 let commands: [Target.Dependency] = [
     "ConfigurationReading", "DeviceKey", "Gateway", "KeyStore", "PostgreSQLKeyStore",
@@ -319,12 +319,7 @@ let package = Package(
         .bridge("CLinux", in: "net"),
         .bridge("CCurl", in: "net", links: ["curl"]),
         .bridge("CNGHTTP2", in: "net", links: ["nghttp2"]),
-        .part(
-            "OutboundCalls",
-            in: "net",
-            uses: policy + kept + ["DeviceKey", "Telemetry", "Verification", cryptoExtras],
-            embeds: ["Google/Snapshot"]
-        ),
+        .part("OutboundCalls", in: "net", uses: ["Encodings", "Telemetry", "Verification"]),
         .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL"]),
 
         // Sources/proxy: requests between clients and origins.
@@ -335,6 +330,15 @@ let package = Package(
             embeds: ["Page"]
         ),
         .part("Proxy", in: "proxy", uses: policy + verdict + sockets + ["Services", deque]),
+
+        // Sources/parties: whom the gateway asks.
+        .part(
+            "Parties",
+            in: "parties",
+            uses: policy + kept
+                + ["DeviceKey", "OutboundCalls", "Telemetry", "Verification", cryptoExtras],
+            embeds: ["GoogleList/Snapshot"]
+        ),
 
         // Sources/gateway: the program, its configuration and its commands.
         .part(
@@ -452,11 +456,13 @@ let package = Package(
             uses: policy + process + ["AppleStandIn", "KeyStore", "LoopbackKit", "Telemetry"]
         ),
         .tests("EventLoops"),
+        .tests("OutboundCalls"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests(
-            "OutboundCalls",
-            uses: policy + verdict + stand + ["AppleStandIn", "Telemetry", "TestSupport"]
+            "Parties",
+            uses: policy + verdict + stand
+                + ["AppleStandIn", "OutboundCalls", "Telemetry", "TestSupport"]
         ),
         .tests(
             "PortcullisClient",
@@ -470,7 +476,7 @@ let package = Package(
         .scenarios(
             "ClientScenarios",
             uses: demo + adapted
-                + ["ClientKit", "ClientRecipes", "OutboundCalls", "Services"]
+                + ["ClientKit", "ClientRecipes", "Parties", "Services"]
                 + ["TestSupport", "Verification"]
         ),
         .scenarios(
@@ -484,7 +490,7 @@ let package = Package(
             "EnforcementScenarios",
             uses: policy + commands + stand + app
                 + ["AppleStandIn", "CLinux", "EventLoops", "LoopbackKit", "OutboundCalls"]
-                + ["Services", "Telemetry", "TestSupport", grdb]
+                + ["Parties", "Services", "Telemetry", "TestSupport", grdb]
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -2,7 +2,7 @@ import CryptoExtras
 import Cryptography
 import Encodings
 import Foundation
-import OutboundCalls
+import Parties
 package import SoftwareAuthenticator
 
 /// Play Integrity, as Google's service reads its tokens, and as Google gives out access tokens.

@@ -3,7 +3,7 @@ import Cryptography
 import Encodings
 import EventLoops
 package import KeyStore
-import OutboundCalls
+import Parties
 import SoftwareAuthenticator
 
 extension StandInServer {

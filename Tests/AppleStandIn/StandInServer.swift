@@ -3,7 +3,7 @@ internal import Cryptography
 import Encodings
 import EventLoops
 import Foundation
-package import OutboundCalls
+package import Parties
 package import Signatures
 package import SoftwareAuthenticator
 import Synchronization

@@ -1,6 +1,6 @@
 import Encodings
 import Foundation
-package import OutboundCalls
+package import Parties
 
 /// Tests for people, as reCAPTCHA, hCaptcha, Turnstile and reCAPTCHA Enterprise judge their tokens.
 struct TestService {

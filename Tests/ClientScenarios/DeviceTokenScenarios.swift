@@ -3,7 +3,7 @@ import ClientKit
 import Expectations
 import Foundation
 import LoopbackKit
-import OutboundCalls
+import Parties
 import PortcullisClient
 import PortcullisClientTesting
 import Testing

@@ -2,7 +2,7 @@ import ConfigurationReading
 import Cryptography
 import Expectations
 import KeyStore
-import OutboundCalls
+import Parties
 import Testing
 
 /// The section `apple`.

@@ -1,7 +1,7 @@
 import AppleStandIn
 import ConfigurationReading
 import Expectations
-import OutboundCalls
+import Parties
 import Rules
 import SoftwareAuthenticator
 import Testing

@@ -1,6 +1,6 @@
 import ConfigurationReading
 import Expectations
-import OutboundCalls
+import Parties
 import Testing
 
 /// Proofs of `kind: siteverify`.

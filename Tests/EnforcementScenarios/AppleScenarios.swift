@@ -6,6 +6,7 @@ import Foundation
 import KeyStore
 import LoopbackKit
 import OutboundCalls
+import Parties
 import SoftwareAuthenticator
 import Synchronization
 import TestSupport

@@ -2,7 +2,7 @@ import AppleStandIn
 import Expectations
 import Foundation
 import LoopbackKit
-import OutboundCalls
+import Parties
 import SoftwareAuthenticator
 import Testing
 

@@ -3,7 +3,7 @@ import Encodings
 import Expectations
 import Foundation
 import LoopbackKit
-import OutboundCalls
+import Parties
 import SoftwareAuthenticator
 import Testing
 

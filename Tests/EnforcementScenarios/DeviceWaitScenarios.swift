@@ -3,7 +3,7 @@ import DeviceKey
 import Expectations
 import Foundation
 import LoopbackKit
-import OutboundCalls
+import Parties
 import SoftwareAuthenticator
 import Testing
 

@@ -7,6 +7,7 @@ import Foundation
 import KeyStore
 import LoopbackKit
 import OutboundCalls
+import Parties
 import Rules
 import SQLiteKeyStore
 import Services

@@ -5,7 +5,7 @@ import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
-import OutboundCalls
+import Parties
 import SoftwareAuthenticator
 import TestSupport
 import Testing

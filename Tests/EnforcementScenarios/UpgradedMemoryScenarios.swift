@@ -2,7 +2,7 @@ import AppleStandIn
 import Expectations
 import Foundation
 import LoopbackKit
-import OutboundCalls
+import Parties
 import RequestBinding
 import SoftwareAuthenticator
 import TestSupport

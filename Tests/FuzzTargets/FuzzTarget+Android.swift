@@ -4,6 +4,7 @@ import Encodings
 import KeyAttestation
 import KeyStore
 import OutboundCalls
+import Parties
 import Rules
 import Signatures
 import SoftwareAuthenticator

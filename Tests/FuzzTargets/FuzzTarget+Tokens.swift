@@ -1,7 +1,7 @@
 import Cryptography
 import Encodings
 import Foundation
-import OutboundCalls
+import Parties
 import Rules
 import Tokens
 import Verification

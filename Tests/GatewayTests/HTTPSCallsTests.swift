@@ -4,7 +4,7 @@ import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
-import OutboundCalls
+import Parties
 import Synchronization
 import Testing
 

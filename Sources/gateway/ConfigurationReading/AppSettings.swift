@@ -1,7 +1,7 @@
 import AppAttest
 import Cryptography
 import KeyStore
-import OutboundCalls
+import Parties
 import Rules
 
 /// An app as the file states it: an element of `apps`.

@@ -1,5 +1,5 @@
 import KeyStore
-import OutboundCalls
+import Parties
 import Rules
 
 /// The file of a private key for Apple's services: an element of `apple.keys`.

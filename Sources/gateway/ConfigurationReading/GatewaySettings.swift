@@ -1,5 +1,5 @@
 package import HTTPWire
-package import OutboundCalls
+package import Parties
 package import Proxy
 package import Rules
 package import Services

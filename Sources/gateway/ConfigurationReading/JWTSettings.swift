@@ -1,5 +1,5 @@
 import Encodings
-import OutboundCalls
+import Parties
 import Rules
 package import Tokens
 

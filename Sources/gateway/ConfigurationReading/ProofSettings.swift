@@ -1,5 +1,5 @@
 import HTTPWire
-package import OutboundCalls
+package import Parties
 package import Rules
 import Tokens
 

@@ -1,6 +1,6 @@
 import DeviceKey
 import KeyStore
-import OutboundCalls
+import Parties
 import RequestBinding
 import Rules
 

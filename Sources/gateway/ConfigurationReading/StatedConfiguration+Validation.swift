@@ -1,5 +1,5 @@
 import HTTPWire
-import OutboundCalls
+import Parties
 import Proxy
 import Rules
 import Services

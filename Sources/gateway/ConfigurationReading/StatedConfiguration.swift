@@ -1,6 +1,6 @@
 import AppAttest
 import HTTPWire
-import OutboundCalls
+import Parties
 import Proxy
 import RequestBinding
 import Rules

@@ -1,4 +1,4 @@
-import OutboundCalls
+import Parties
 import Rules
 
 extension TokenCallSettings: Declared {

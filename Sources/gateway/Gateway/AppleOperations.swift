@@ -4,6 +4,7 @@ import Dispatch
 import KeyStore
 import Logging
 import OutboundCalls
+import Parties
 import Services
 
 /// Apple's services: the calls, the bits of devices, the renewal of receipts, and their logs for

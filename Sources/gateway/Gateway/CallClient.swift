@@ -2,6 +2,7 @@ import Cryptography
 import Dispatch
 import EventLoops
 import OutboundCalls
+import Parties
 import Synchronization
 
 /// Makes the calls to a party: performs the actions of a ``CallQueue``, on a queue of its own.

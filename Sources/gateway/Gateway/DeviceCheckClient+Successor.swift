@@ -1,6 +1,7 @@
 import Cryptography
 import Encodings
 import OutboundCalls
+import Parties
 import Synchronization
 import Tokens
 

@@ -5,6 +5,7 @@ import Encodings
 import EventLoops
 import Logging
 import OutboundCalls
+import Parties
 import Services
 import Signatures
 import Synchronization

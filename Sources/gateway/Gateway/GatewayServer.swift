@@ -5,7 +5,8 @@ import EventLoops
 import Glibc
 import KeyStore
 import Logging
-package import OutboundCalls
+import OutboundCalls
+package import Parties
 import Proxy
 import Rules
 import Services

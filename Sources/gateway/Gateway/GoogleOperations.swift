@@ -5,6 +5,7 @@ import EventLoops
 import KeyAttestation
 import Logging
 import OutboundCalls
+import Parties
 import Rules
 import Services
 import Signatures

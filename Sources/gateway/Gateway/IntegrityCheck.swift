@@ -2,6 +2,7 @@ import AppAttest
 import ConfigurationReading
 import KeyStore
 import OutboundCalls
+import Parties
 import Rules
 import Signatures
 import Synchronization

@@ -6,6 +6,7 @@ import KeyAttestation
 import KeyStore
 import Logging
 import OutboundCalls
+import Parties
 import Services
 import Synchronization
 

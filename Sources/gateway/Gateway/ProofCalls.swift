@@ -3,6 +3,7 @@ import EventLoops
 import KeyStore
 import Logging
 import OutboundCalls
+import Parties
 import Services
 import Signatures
 import Synchronization

@@ -4,6 +4,7 @@ import Dispatch
 import Encodings
 import KeyStore
 import OutboundCalls
+import Parties
 import Rules
 import Services
 import Synchronization

@@ -11,9 +11,6 @@
 //   CallTally, NoticePace         what was counted, and what operators read of it
 //   FetchSchedule, FetchedFields  when what is fetched in the background is fetched again
 //   FetchedCopy                   its copy on disk
-//   TokenParties, TokenCallSettings  the parties that know tokens, and the limits of calls to them
-//   UsedTokens                    tokens of clients, each of which is good for one request
-//   Apple, Google, Siteverify     what is asked of each party, and what its answers mean
 //
 // The way of a call: it is handed in, waits in the line of its host until the rate and the number
 // of concurrent calls allow it, is written by its party, and is sent. After an answer 401 the party

@@ -1,7 +1,7 @@
 import AppAttest
 import ConfigurationReading
 import EventLoops
-import OutboundCalls
+import Parties
 import Rules
 import Signatures
 import SoftwareAuthenticator

@@ -2,7 +2,7 @@ import AppleStandIn
 import ClientKit
 import Foundation
 import LoopbackKit
-import OutboundCalls
+import Parties
 import PortcullisClient
 import PortcullisClientTesting
 

@@ -3,7 +3,7 @@ import AppleStandIn
 import Foundation
 import KeyStore
 import LoopbackKit
-import OutboundCalls
+import Parties
 import RequestBinding
 import SoftwareAuthenticator
 

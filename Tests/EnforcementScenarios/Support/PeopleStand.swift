@@ -1,7 +1,7 @@
 import AppleStandIn
 import Foundation
 import LoopbackKit
-import OutboundCalls
+import Parties
 import SoftwareAuthenticator
 
 @testable import Gateway

@@ -6,7 +6,7 @@ import DeviceKey
 import Foundation
 import KeyStore
 import LoopbackKit
-import OutboundCalls
+import Parties
 import SQLiteKeyStore
 import SoftwareAuthenticator
 import Synchronization

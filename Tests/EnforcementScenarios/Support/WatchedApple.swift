@@ -1,6 +1,7 @@
 import Dispatch
 import LoopbackKit
 import OutboundCalls
+import Parties
 import Synchronization
 import TestSupport
 

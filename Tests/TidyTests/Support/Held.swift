@@ -62,6 +62,7 @@ enum Held {
     /// Parts without I/O, clock or lock (Sources/docs/architecture.md, "Invariants").
     static let pureTargets: Set<String> = [
         "AppAttest", "DeviceKey", "Encodings", "HTTPWire", "KeyAttestation", "OutboundCalls",
+        "Parties",
         "RequestBinding", "Rules", "Services", "Telemetry", "Verification",
     ]
 

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Foundation
 import OutboundCalls
+import Parties
 import Rules
 import Synchronization
 
