@@ -175,7 +175,7 @@ import Testing
         let journal = try SQLiteKeyJournal(path: folder.database)
         _ = try journal.load(apps: AppNumbers()) { _ in }
         journal.follow { nil }
-        var records = KeyRecord.many(KeyAdministration.expiryPiece + 3)
+        var records = KeyRecord.many(SQLiteSession.expiryPiece + 3)
         for number in records.indices { records[number].enrolledAt = 1_000 }
         // Enrolled late; used late; used a moment ago, as the log alone knows; of no known time.
         records[0].enrolledAt = 2_000

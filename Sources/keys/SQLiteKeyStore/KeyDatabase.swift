@@ -281,29 +281,6 @@ struct KeyDatabase: Sendable {
     }
 }
 
-extension KeyFilter {
-    /// The filter as a condition on `SQLiteKeyColumns.selectRecord`. It matches all keys of the
-    /// filter, and some keys that were used too lately.
-    var condition: (sql: String, arguments: StatementArguments) {
-        var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
-        var arguments: StatementArguments = []
-        func add(_ term: String, _ argument: some DatabaseValueConvertible) {
-            terms.append(term)
-            arguments += [argument]
-        }
-        if let appID { add("a.app_id = ?", appID) }
-        if let environment { add("k.environment = ?", Int64(environment.number)) }
-        if let isRevoked { add("(k.revoked_at IS NOT NULL) = ?", isRevoked) }
-        if let source { add("k.is_imported = ?", source == .imported) }
-        if let riskMin {
-            add("coalesce(n.risk_metric, c.certificates_issued) >= ?", Int64(riskMin))
-        }
-        // Some of these may have been used since: the log of counters has those.
-        if let unusedSince { add("coalesce(k.last_used_at, 0) < ?", unusedSince) }
-        return (terms.joined(separator: " AND "), arguments)
-    }
-}
-
 /// The secrets that outlast the process. They are only in the database, whose files only their
 /// owner can read, and in copies of it.
 enum StoreSecrets {

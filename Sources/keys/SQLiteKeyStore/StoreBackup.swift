@@ -211,12 +211,13 @@ package struct StoreRestore {
         try new.deleteMarked(note)
         try present.copySpentTokens(to: new)
         let (changes, second) = try present.read { db in
-            let changes = try KeyChangeLog.last(of: nil, limit: KeyChange.keptMax, db)
+            let session = SQLiteSession(db)
+            let changes = try session.lastChanges(of: nil, limit: KeyChange.keptMax)
             return (changes, try CounterAnchors(db).second)
         }
         try new.write { db in
             if isSame { try db.execute(sql: "DELETE FROM key_changes") }
-            for change in changes.reversed() { try KeyChangeLog.add(change, db) }
+            try SQLiteSession(db).run(changes.reversed().flatMap(KeyChangeLog.add))
             let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
             try db.execute(sql: sql, arguments: [second])
         }
@@ -240,7 +241,7 @@ package struct StoreRestore {
                 func apply(_ receipt: [UInt8]?) throws {
                     let id = record.keyID
                     let change = ReceiptChange(row: row, keyID: id, receipt: receipt, state: state)
-                    try SQLiteReceiptColumns.apply(change, db)
+                    try SQLiteSession(db).apply(change)
                 }
                 try apply(receipt)
                 // Where the receipt is not newer, the result of the last try may be.
@@ -262,7 +263,8 @@ package struct StoreRestore {
             // An attestation that was deleted since could also be stored again.
             try StoreSecrets.forgetEnrolment(db)
             let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM keys") ?? 0
-            try KeyChangeLog.add(KeyChange(.storeRestored, nil, keys: count, note), db)
+            let change = KeyChange(.storeRestored, nil, keys: count, note)
+            try SQLiteSession(db).run(KeyChangeLog.add(change))
             try Generation.keep(last?.number ?? 0, db)
             _ = try Generation.advance(db)
             return try Generation.current(db)
