@@ -194,7 +194,7 @@ import Testing
         let left = Set(try keys.scan(KeyFilter(), after: nil, limit: 9).records.map(\.keyID))
         expectEqual(left, Set(records.prefix(4).map(\.keyID)))
         let changes = try keys.changes(of: nil, limit: 9)
-        expectEqual(changes, [KeyChange(.expired, nil, keys: records.count - 4, note)])
+        expectEqual(changes, [KeyChange(.expired, of: nil, keys: records.count - 4, note)])
     }
 
     @Test func `who changed a key, when and why is kept, the newest first`() throws {
@@ -210,10 +210,10 @@ import Testing
         try expectEqual(keys.restore(key, notes[1]), .restored)
         _ = try keys.delete(key, notes[2])
         let all = [
-            KeyChange(.deleted, key, keys: 1, notes[2]),
-            KeyChange(.restored, key, keys: 1, notes[1]),
-            KeyChange(.revoked, other, keys: 1, notes[1]),
-            KeyChange(.revoked, key, keys: 1, notes[0]),
+            KeyChange(.deleted, of: key, keys: 1, notes[2]),
+            KeyChange(.restored, of: key, keys: 1, notes[1]),
+            KeyChange(.revoked, of: other, keys: 1, notes[1]),
+            KeyChange(.revoked, of: key, keys: 1, notes[0]),
         ]
         try expectEqual(keys.changes(of: nil, limit: 9), all)
         try expectEqual(keys.changes(of: nil, limit: 1), [all[0]])

@@ -202,7 +202,7 @@ package struct DatabaseSession: TableSession {
             k.key_id = $1 AND a.app_id = $8 AND k.public_key = $9 AND k.environment = $10
             AND k.platform = $13 AND k.deleted_at IS NULL
             """
-        let counters = CounterColumns.merge("k.counter", "k.counter_window", with: "$2", "$3")
+        let counters = CounterColumns.merge("k.counter", "k.counter_window", with: "$2", and: "$3")
         return DatabaseStatement(
             """
             WITH chain AS (

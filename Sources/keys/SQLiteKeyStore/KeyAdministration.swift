@@ -31,7 +31,7 @@ package final class KeyAdministration: TableArchive {
             let file = StoreFiles.difference(gateway.files, resolved)
         {
             let detail = "is not the file that the running gateway (\(gateway.name)) has open"
-            throw StoreProblem(.replaced, file, detail + "; nothing was changed")
+            throw StoreProblem(.replaced, at: file, detail + "; nothing was changed")
         }
         try StoreAge.checkPairing(resolved)
     }
@@ -82,15 +82,15 @@ package final class KeyAdministration: TableArchive {
             let text =
                 "is changed, but the running gateway can't read it (\(detail)): until it can, no "
                 + "key gets a pass, and rules with on_error: forward forward"
-            throw StoreProblem(.gatewayNotTold, database.path, text)
+            throw StoreProblem(.gatewayNotTold, at: database.path, text)
         case .answered(.replaced(let detail)):
             let text = "is changed, but the running gateway uses other files: \(detail)"
-            throw StoreProblem(.replaced, database.path, text)
+            throw StoreProblem(.replaced, at: database.path, text)
         case .unheard(let detail):
             let gateway = StoreLock.holder(ofDatabase: database.path)?.name ?? "just ended"
             let text =
                 "is changed, but the running gateway (\(gateway)) does not confirm it: \(detail)"
-            throw StoreProblem(.gatewayNotTold, database.path, text)
+            throw StoreProblem(.gatewayNotTold, at: database.path, text)
         }
     }
 
@@ -103,7 +103,7 @@ package final class KeyAdministration: TableArchive {
             // The next start reports another store.
             guard record.generation.store == now.store, now.number < record.generation.number
             else { return }
-            throw StoreAge.olderCopy(now, record, database.path)
+            throw StoreAge.olderCopy(now, record, at: database.path)
         }
         guard !GenerationFile.exists(ofDatabase: database.path) else { return }
         let now = try read { try Generation.current($0) }

@@ -58,7 +58,7 @@ package final class SQLiteKeyReader: KeySource {
     /// - Throws: `replaced` when another file is at the path now.
     func checkIdentity() throws(StoreProblem) {
         guard let identity, FileIdentity(path: database.path) == identity else {
-            throw StoreProblem(.replaced, database.path, "was replaced while it was opened")
+            throw StoreProblem(.replaced, at: database.path, "was replaced while it was opened")
         }
     }
 
@@ -168,20 +168,9 @@ extension KeyRow {
     /// The row merged with newer or older counters.
     fileprivate func merged(_ change: CounterChange, _ anchors: CounterAnchors) -> KeyRow {
         guard erasure == nil else { return self }
-        var state = counters
-        state.merge(change.counters)
-        return KeyRow(
-            row: row,
-            keyID: keyID,
-            platform: platform,
-            publicKey: publicKey,
-            app: app,
-            environment: environment,
-            counters: state,
-            standing: standing,
-            context: context,
-            risk: risk,
-            anchor: anchor == .held ? .held : anchors.anchor(lastKnown: change.usedAt)
-        )
+        var row = self
+        row.counters.merge(change.counters)
+        if anchor == .lost { row.anchor = anchors.anchor(lastKnown: change.usedAt) }
+        return row
     }
 }

@@ -34,17 +34,19 @@ extension DatabaseStatement {
     }
 
     fileprivate var arguments: StatementArguments {
-        StatementArguments(values.map { (value) -> (any DatabaseValueConvertible)? in
-            switch value {
-            case .number(let number): number
-            case .flag(let flag): flag
-            case .bytes(let bytes): bytes.map { Data($0) }
-            case .text(let text): text
-            case .numbers(let numbers):
-                "[\(numbers.map { $0.map(String.init) ?? "null" }.joined(separator: ","))]"
-            case .manyBytes(let all): Data(all.joined())
+        StatementArguments(
+            values.map { (value) -> (any DatabaseValueConvertible)? in
+                switch value {
+                case .number(let number): number
+                case .flag(let flag): flag
+                case .bytes(let bytes): bytes.map { Data($0) }
+                case .text(let text): text
+                case .numbers(let numbers):
+                    "[\(numbers.map { $0.map(String.init) ?? "null" }.joined(separator: ","))]"
+                case .manyBytes(let all): Data(all.joined())
+                }
             }
-        })
+        )
     }
 }
 

@@ -97,6 +97,6 @@ extension StoredRow {
         let why = text(5) == nil ? nil : line(5)
         let note = ChangeNote(now: try present(3), by: line(4), why: why)
         let keyID = bytes(1) == nil ? nil : try keyID(1)
-        return KeyChange(action, keyID, keys: Int(try present(2)), note)
+        return KeyChange(action, of: keyID, keys: Int(try present(2)), note)
     }
 }

@@ -4,7 +4,7 @@ package import DeviceKey
 // notified also where nothing has changed: one may have missed an earlier change.
 extension TableArchive {
     package func revoke(_ keyID: KeyID, _ note: ChangeNote) throws(StoreProblem) -> Revocation {
-        let change = KeyChange(.revoked, keyID, keys: 1, note)
+        let change = KeyChange(.revoked, of: keyID, keys: 1, note)
         let outcome: Revocation = try update { (session) throws(JournalError) in
             switch try session.status(of: keyID) {
             case nil, .deleted, .erased: return .unknown
@@ -26,7 +26,7 @@ extension TableArchive {
             case nil, .deleted, .erased: return .unknown
             case .active: return .active
             case .revoked:
-                try session.change(KeyChange(.restored, keyID, keys: 1, note))
+                try session.change(KeyChange(.restored, of: keyID, keys: 1, note))
                 return .restored
             }
         }
@@ -40,7 +40,7 @@ extension TableArchive {
             case nil: return .unknown
             case .deleted(let second), .erased(let second, _): return .alreadyDeleted(at: second)
             case .active, .revoked:
-                try session.change(KeyChange(.deleted, keyID, keys: 1, note))
+                try session.change(KeyChange(.deleted, of: keyID, keys: 1, note))
                 return .deleted
             }
         }

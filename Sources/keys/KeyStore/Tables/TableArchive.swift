@@ -148,7 +148,7 @@ extension TableArchive {
             if !keys.isEmpty {
                 try update { (session) throws(JournalError) in
                     for keyID in keys {
-                        try session.change(KeyChange(.deleted, keyID, keys: 1, note))
+                        try session.change(KeyChange(.deleted, of: keyID, keys: 1, note))
                     }
                 }
             }
