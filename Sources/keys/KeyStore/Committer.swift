@@ -341,15 +341,15 @@ package final class Committer: Sendable {
         uses: [CounterAdvance],
         batch: PendingChanges.Batch
     ) -> Result<CommitAnswer, JournalError> {
-        let contents = JournalBatch(
+        var contents = JournalBatch(
             changes: changes,
             uses: uses,
             enrolments: batch.enrolments.map(\.record),
-            challenges: batch.enrolments.map(\.challenge),
             receipts: batch.renewals.map(\.change),
-            lookUps: batch.lookUps.map(\.keyID),
             tokens: batch.spendings.map(\.token)
         )
+        contents.challenges = batch.enrolments.map(\.challenge)
+        contents.lookUps = batch.lookUps.map(\.keyID)
         // Nothing is left when every use has become impossible while it waited.
         guard !contents.isEmpty else { return .success(CommitAnswer()) }
         do throws(JournalError) {

@@ -169,11 +169,11 @@ package struct JournalBatch: Sendable {
     package var enrolments: [KeyRecord]
     /// The challenge that the journal spends with each enrolment, in order: both or neither. Empty
     /// where it spends none.
-    package var challenges: [ChallengeSerial?]
+    package var challenges: [ChallengeSerial?] = []
     /// In any order; a key may have several.
     package var receipts: [ReceiptChange]
     /// Keys that the table does not have; empty when it has all. One may come twice.
-    package var lookUps: [KeyID]
+    package var lookUps: [KeyID] = []
     /// Tokens of other issuers that are good once. One may come twice.
     package var tokens: [SpentToken]
 
@@ -181,17 +181,13 @@ package struct JournalBatch: Sendable {
         changes: [CounterChange] = [],
         uses: [CounterAdvance] = [],
         enrolments: [KeyRecord] = [],
-        challenges: [ChallengeSerial?] = [],
         receipts: [ReceiptChange] = [],
-        lookUps: [KeyID] = [],
         tokens: [SpentToken] = []
     ) {
         self.changes = changes
         self.uses = uses
         self.enrolments = enrolments
-        self.challenges = challenges
         self.receipts = receipts
-        self.lookUps = lookUps
         self.tokens = tokens
     }
 

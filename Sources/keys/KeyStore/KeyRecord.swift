@@ -110,17 +110,15 @@ package struct KeyRecord: Hashable, Sendable {
     ) {
         self.init(
             keyID: attested.keyID,
-            platform: Attestation.platform,
             appID: appID,
             environment: environment,
             publicKey: publicKey,
-            counters: CounterState(highest: attested.initialCounter ?? .zero),
-            receipt: receipt,
-            receiptState: receiptState,
-            chain: chain,
-            context: context,
             enrolledAt: now
         )
+        platform = Attestation.platform
+        counters = CounterState(highest: attested.initialCounter ?? .zero)
+        (self.receipt, self.receiptState) = (receipt, receiptState)
+        (self.chain, self.context) = (chain, context)
     }
 
     /// The part of its risk that the table in memory keeps. An Android phone's is known once, at

@@ -35,7 +35,7 @@ package enum StoreBackup {
         guard link(draft, file) == 0 else {
             throw StoreProblem(
                 errno == EEXIST ? .occupied : .unusable,
-                file,
+                at: file,
                 "can't be made: \(StoreFile.lastError)"
             )
         }

@@ -141,7 +141,7 @@ extension TableSession {
     package func ask<Value>(
         _ sql: String,
         _ values: [StatementValue] = [],
-        _ read: (Row) throws(JournalError) -> Value
+        reading read: (Row) throws(JournalError) -> Value
     ) throws(JournalError) -> [Value] {
         try ask([DatabaseStatement(sql, values)], read).first ?? []
     }

@@ -9,7 +9,9 @@ extension TableArchive {
             switch try session.status(of: keyID) {
             case nil, .deleted, .erased: return .unknown
             case .revoked(let second):
-                try session.run(StandingColumns.takeOver(keyID, change, Session.nextRevision))
+                try session.run(
+                    StandingColumns.takeOver(keyID, change, after: Session.nextRevision)
+                )
                 return .alreadyRevoked(at: second)
             case .active:
                 try session.change(change)
@@ -156,7 +158,7 @@ private enum StandingColumns {
     static func takeOver(
         _ keyID: KeyID,
         _ change: KeyChange,
-        _ nextRevision: DatabaseStatement
+        after nextRevision: DatabaseStatement
     ) -> [DatabaseStatement] {
         let note = change.note
         return [
