@@ -31,5 +31,5 @@
 // Files: DatabaseServers, DatabaseConnection, DatabaseLink and DatabaseRows speak to libpq;
 // DatabaseFault says what to do about faults, and DatabaseCheckup looks for the doctor;
 // DatabaseSchema and DatabaseTables make the tables; UseStatement, LimitStatement,
-// TokenStatement and EnrolmentStatement are the SQL, beside that of all databases in
+// TokenStatement and DatabaseStatement+Enrolment are the SQL, beside that of all databases in
 // `KeyStore/Tables`; PostgreSQLKeyJournal is the gateway's, PostgreSQLKeyArchive the commands'.
