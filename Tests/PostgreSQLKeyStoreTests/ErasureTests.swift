@@ -22,7 +22,7 @@ import Testing
     }
 
     @discardableResult
-    private func ask(_ sql: String, _ values: [DatabaseValue] = []) throws -> DatabaseRows {
+    private func ask(_ sql: String, _ values: [StatementValue] = []) throws -> DatabaseRows {
         try #require(try link.ask([DatabaseStatement(sql, values)]).first)
     }
 
@@ -79,7 +79,8 @@ import Testing
         let journal = try enrol([key])
         try expectEqual(archive.delete(key.keyID, ChangeNote(now: 9)), .deleted)
         let row = try ask("SELECT id FROM keys")[0].present(0)
-        let secret = try #require(try archive.secrets().named.first)
+        let secrets = try archive.query { (session) throws(JournalError) in try session.secrets() }
+        let secret = try #require(secrets.named.first)
         // Another command is in the middle of erasing it.
         let command = try DatabaseConnection.open(settings.address, until: .now + .seconds(30))
         func run(_ statements: [DatabaseStatement]) throws {
@@ -96,7 +97,8 @@ import Testing
             mark: secret.secret.mark(of: key.keyID),
             name: secret.name
         )
-        try run([DatabaseStatement("BEGIN")] + DatabaseMarks.erasure(of: [erased], doubles: []))
+        let erasure = DatabaseMarks.erasure(of: [erased], doubles: [], in: .postgreSQL)
+        try run([DatabaseStatement("BEGIN")] + erasure)
         let (done, box) = (DispatchSemaphore(value: 0), Box<EnrolledRow>())
         DispatchQueue(label: "test.enrolment").async {
             let answer = try? journal.commit(JournalBatch(enrolments: [key])).enrolments.first

@@ -155,7 +155,7 @@ import Testing
         _ = try link.ask([DatabaseStatement("DROP TRIGGER refuse ON key_changes")])
         try expectEqual(archive.expireAll(unusedSince: 6, note), 2)
         let changes = try archive.changes(of: nil, limit: 9)
-        expectEqual(changes, [KeyChange(.expired, nil, keys: 2, note)])
+        expectEqual(changes, [KeyChange(.expired, of: nil, keys: 2, note)])
         try expectEqual(archive.expireAll(unusedSince: 6, note), 0)
         try expectEqual(archive.changes(of: nil, limit: 9).count, 1)
     }

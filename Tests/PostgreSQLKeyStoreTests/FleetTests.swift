@@ -284,9 +284,9 @@ import Tokens
         // For this gateway it is good still. So it would be used, if the database believed it.
         try expectEqual(answer(2), .refused(.challengeSpent))
         let record = KeyRecord.sample(99)
-        let enrolled = try journals[0].commit(
-            JournalBatch(enrolments: [record], challenges: [challenge])
-        )
+        var batch = JournalBatch(enrolments: [record])
+        batch.challenges = [challenge]
+        let enrolled = try journals[0].commit(batch)
         #expect(enrolled.enrolments.count == 1 && enrolled.enrolments[0] == nil)
         try expectEqual(answer(3), .refused(.challengeSpent))
         let other = use(4, 2, .strict, try Self.challenge(issuer, now: challenge.expiry + 60))

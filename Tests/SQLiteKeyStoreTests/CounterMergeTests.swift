@@ -29,7 +29,7 @@ import Testing
                     var expected = left
                     expected.merge(right)
                     let row = try #require(try Row.fetchOne(db, sql: "SELECT * FROM t"))
-                    let found = try SQLiteKeyColumns.counters(row, 0, 1)
+                    let found = try SQLiteRow(row).counters(from: 0)
                     expectEqual(found, expected, "\(left) and \(right)")
                 }
             }

@@ -175,7 +175,7 @@ import Testing
         let journal = try SQLiteKeyJournal(path: folder.database)
         _ = try journal.load(apps: AppNumbers()) { _ in }
         journal.follow { nil }
-        var records = KeyRecord.many(KeyAdministration.expiryPiece + 3)
+        var records = KeyRecord.many(SQLiteSession.expiryPiece + 3)
         for number in records.indices { records[number].enrolledAt = 1_000 }
         // Enrolled late; used late; used a moment ago, as the log alone knows; of no known time.
         records[0].enrolledAt = 2_000
@@ -194,7 +194,7 @@ import Testing
         let left = Set(try keys.scan(KeyFilter(), after: nil, limit: 9).records.map(\.keyID))
         expectEqual(left, Set(records.prefix(4).map(\.keyID)))
         let changes = try keys.changes(of: nil, limit: 9)
-        expectEqual(changes, [KeyChange(.expired, nil, keys: records.count - 4, note)])
+        expectEqual(changes, [KeyChange(.expired, of: nil, keys: records.count - 4, note)])
     }
 
     @Test func `who changed a key, when and why is kept, the newest first`() throws {
@@ -210,10 +210,10 @@ import Testing
         try expectEqual(keys.restore(key, notes[1]), .restored)
         _ = try keys.delete(key, notes[2])
         let all = [
-            KeyChange(.deleted, key, keys: 1, notes[2]),
-            KeyChange(.restored, key, keys: 1, notes[1]),
-            KeyChange(.revoked, other, keys: 1, notes[1]),
-            KeyChange(.revoked, key, keys: 1, notes[0]),
+            KeyChange(.deleted, of: key, keys: 1, notes[2]),
+            KeyChange(.restored, of: key, keys: 1, notes[1]),
+            KeyChange(.revoked, of: other, keys: 1, notes[1]),
+            KeyChange(.revoked, of: key, keys: 1, notes[0]),
         ]
         try expectEqual(keys.changes(of: nil, limit: 9), all)
         try expectEqual(keys.changes(of: nil, limit: 1), [all[0]])

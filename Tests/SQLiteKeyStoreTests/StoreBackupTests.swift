@@ -98,11 +98,11 @@ import Tokens
         expectEqual(stored?.counters.highest, SignCounter(rawValue: 7))
         #expect(StoreExamination(of: copy, as: .copy).isGood)
         let bytes = try Data(contentsOf: URL(filePath: copy))
-        #expect(throws: StoreProblem(.occupied, copy, "")) {
+        #expect(throws: StoreProblem(.occupied, at: copy, "")) {
             do throws(StoreProblem) {
                 _ = try StoreBackup.make(ofStore: folder.database, to: copy)
             } catch {
-                throw StoreProblem(error.reason, error.path, "")
+                throw StoreProblem(error.reason, at: error.path, "")
             }
         }
         try expectEqual(Data(contentsOf: URL(filePath: copy)), bytes)

@@ -62,7 +62,7 @@ extension KeyID {
         let journal = try SQLiteKeyJournal(path: folder.database)
         let texts = journal.files.texts
         let longer = "999999999999 \(texts.joined(separator: " "))\n"
-        #expect(StoreFile.write(longer, journal.lock.descriptor, 0))
+        #expect(StoreFile.write(longer, to: journal.lock.descriptor, at: 0))
         try journal.lock.note(journal.files, database: folder.database)
         let holder = try #require(StoreLock.holder(ofDatabase: folder.database))
         expectEqual(holder.process, "\(getpid())")

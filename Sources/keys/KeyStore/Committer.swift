@@ -271,25 +271,34 @@ package final class Committer: Sendable {
         let changes = PendingChanges.merged(batch.changes + batch.retried)
         let uses = DecidedUses(batch.uses)
         let result = refused.map { .failure($0) } ?? write(changes, uses: uses.asked, batch: batch)
-        ending.withLock { _ in end(batch, changes, uses, result, start, isTried: refused == nil) }
+        let attempt = Attempt(batch: batch, changes: changes, start: start, isTried: refused == nil)
+        ending.withLock { _ in end(attempt, uses, with: result) }
         if result.failure == nil { settle() }
         return result.failure
     }
 
+    /// A commit of a batch.
+    private struct Attempt {
+        let batch: PendingChanges.Batch
+        /// Its changes, merged.
+        let changes: [CounterChange]
+        let start: UInt64
+        /// Whether the journal was asked.
+        let isTried: Bool
+    }
+
     /// The journal has answered, has failed for the whole batch, or was not tried.
     private func end(
-        _ batch: PendingChanges.Batch,
-        _ changes: [CounterChange],
+        _ attempt: Attempt,
         _ uses: DecidedUses,
-        _ result: Result<CommitAnswer, JournalError>,
-        _ start: UInt64,
-        isTried: Bool
+        with result: Result<CommitAnswer, JournalError>
     ) {
+        let (batch, changes) = (attempt.batch, attempt.changes)
         var uses = uses
         uses.take(result.map(\.uses))
-        let duration = Self.now &- start
+        let duration = Self.now &- attempt.start
         let news = pending.withLock { pending -> StandingChange? in
-            guard isTried else {
+            guard attempt.isTried else {
                 pending.refused(changes + uses.retained)
                 return nil
             }
@@ -309,7 +318,7 @@ package final class Committer: Sendable {
             case .failure(let error):
                 pending.failed(changes + uses.retained, error)
                 let pause = limits.pause(after: pending.failureCount).nanosecondCount
-                pending.pausedUntil = pause == 0 ? 0 : start &+ duration &+ pause
+                pending.pausedUntil = pause == 0 ? 0 : attempt.start &+ duration &+ pause
             }
             return StandingChange(before, pending.failing)
         }
@@ -324,7 +333,7 @@ package final class Committer: Sendable {
         if case .success(let answer) = result, !batch.lookUps.isEmpty {
             finder.withLock({ $0 })?(batch.lookUps.map(\.keyID), answer.found)
         }
-        report(batch, uses, result.failure == nil ? .admitted : .unassured)
+        report(batch, uses, others: result.failure == nil ? .admitted : .unassured)
     }
 
     private func write(
@@ -332,15 +341,15 @@ package final class Committer: Sendable {
         uses: [CounterAdvance],
         batch: PendingChanges.Batch
     ) -> Result<CommitAnswer, JournalError> {
-        let contents = JournalBatch(
+        var contents = JournalBatch(
             changes: changes,
             uses: uses,
             enrolments: batch.enrolments.map(\.record),
-            challenges: batch.enrolments.map(\.challenge),
             receipts: batch.renewals.map(\.change),
-            lookUps: batch.lookUps.map(\.keyID),
             tokens: batch.spendings.map(\.token)
         )
+        contents.challenges = batch.enrolments.map(\.challenge)
+        contents.lookUps = batch.lookUps.map(\.keyID)
         // Nothing is left when every use has become impossible while it waited.
         guard !contents.isEmpty else { return .success(CommitAnswer()) }
         do throws(JournalError) {
@@ -360,7 +369,7 @@ package final class Committer: Sendable {
     private func report(
         _ batch: PendingChanges.Batch,
         _ uses: DecidedUses,
-        _ decision: ConsumeDecision
+        others decision: ConsumeDecision
     ) {
         guard batch.isAwaited, let tickets = batch.tickets else { return }
         let report =

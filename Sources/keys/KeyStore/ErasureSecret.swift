@@ -136,17 +136,9 @@ extension KeyRow {
     /// The row of a key that was asked for by its id, of which the store may have only the mark.
     package func asked(by keyID: KeyID) -> KeyRow {
         guard erasure != nil else { return self }
-        return KeyRow(
-            row: row,
-            keyID: keyID,
-            platform: platform,
-            publicKey: publicKey,
-            app: app,
-            environment: environment,
-            counters: counters,
-            standing: standing,
-            risk: risk
-        )
+        var row = self
+        (row.keyID, row.erasure, row.context, row.anchor) = (keyID, nil, nil, .held)
+        return row
     }
 }
 

@@ -169,11 +169,11 @@ package struct JournalBatch: Sendable {
     package var enrolments: [KeyRecord]
     /// The challenge that the journal spends with each enrolment, in order: both or neither. Empty
     /// where it spends none.
-    package var challenges: [ChallengeSerial?]
+    package var challenges: [ChallengeSerial?] = []
     /// In any order; a key may have several.
     package var receipts: [ReceiptChange]
     /// Keys that the table does not have; empty when it has all. One may come twice.
-    package var lookUps: [KeyID]
+    package var lookUps: [KeyID] = []
     /// Tokens of other issuers that are good once. One may come twice.
     package var tokens: [SpentToken]
 
@@ -181,17 +181,13 @@ package struct JournalBatch: Sendable {
         changes: [CounterChange] = [],
         uses: [CounterAdvance] = [],
         enrolments: [KeyRecord] = [],
-        challenges: [ChallengeSerial?] = [],
         receipts: [ReceiptChange] = [],
-        lookUps: [KeyID] = [],
         tokens: [SpentToken] = []
     ) {
         self.changes = changes
         self.uses = uses
         self.enrolments = enrolments
-        self.challenges = challenges
         self.receipts = receipts
-        self.lookUps = lookUps
         self.tokens = tokens
     }
 
@@ -241,46 +237,6 @@ package struct EnrolledRow: Sendable {
         self.key = key
         self.isNew = isNew
     }
-}
-
-/// Why a journal failed.
-package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible {
-    package enum Reason: String, Hashable, Sendable {
-        /// Another process holds the write lock for too long.
-        case busy
-        /// The disk is full.
-        case full
-        /// The data on disk can't be right.
-        case damaged
-        /// The file can't be written or read.
-        case unusable
-        /// Files were replaced, deleted or put back to an older state while they were in use.
-        case replaced
-        case closed
-    }
-
-    package let reason: Reason
-    /// For people; left out of `==`.
-    package let detail: String
-
-    /// The next step, where the journal knows more than ``reason`` says; left out of `==`.
-    package let next: String?
-
-    /// Whether the fault may end by itself, as while a database starts; left out of `==`.
-    package let isOutage: Bool
-
-    package init(_ reason: Reason, _ detail: String, next: String? = nil, isOutage: Bool = false) {
-        self.reason = reason
-        self.detail = detail
-        self.next = next
-        self.isOutage = isOutage
-    }
-
-    package static func == (left: Self, right: Self) -> Bool { left.reason == right.reason }
-
-    package func hash(into hasher: inout Hasher) { hasher.combine(reason) }
-
-    package var description: String { "\(reason.rawValue): \(detail)" }
 }
 
 /// Descriptors with which the next process of a gateway takes over a store in use.

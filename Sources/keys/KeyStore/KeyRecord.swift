@@ -110,17 +110,15 @@ package struct KeyRecord: Hashable, Sendable {
     ) {
         self.init(
             keyID: attested.keyID,
-            platform: Attestation.platform,
             appID: appID,
             environment: environment,
             publicKey: publicKey,
-            counters: CounterState(highest: attested.initialCounter ?? .zero),
-            receipt: receipt,
-            receiptState: receiptState,
-            chain: chain,
-            context: context,
             enrolledAt: now
         )
+        platform = Attestation.platform
+        counters = CounterState(highest: attested.initialCounter ?? .zero)
+        (self.receipt, self.receiptState) = (receipt, receiptState)
+        (self.chain, self.context) = (chain, context)
     }
 
     /// The part of its risk that the table in memory keeps. An Android phone's is known once, at
@@ -189,49 +187,21 @@ package struct ChainRecord: Hashable, Sendable {
 package struct KeyRow: Sendable {
     /// The journal's number of the key.
     package let row: Int64
-    package let keyID: KeyID
-    package let platform: DevicePlatform
+    package var keyID: KeyID
+    package var platform = DevicePlatform.apple
     package let publicKey: P256PublicKey
     package let app: AppNumber
     package let environment: KeyEnvironment
-    package let counters: CounterState
+    package var counters: CounterState
     package let standing: KeyStanding
     /// The app's context from the enrolment; `nil` for none.
-    package let context: [UInt8]?
+    package var context: [UInt8]?
     /// The risk of the device: see ``KeyRecord/risk``.
-    package let risk: KeyRisk
+    package var risk = KeyRisk.unknown
     /// Whether the counters are known to be the last ones.
-    package let anchor: CounterAnchor
+    package var anchor = CounterAnchor.held
     /// The secret of an erased key, whose mark is the key id of this row; `nil` for other keys.
-    package let erasure: ErasureSecret?
-
-    package init(
-        row: Int64,
-        keyID: KeyID,
-        platform: DevicePlatform = .apple,
-        publicKey: P256PublicKey,
-        app: AppNumber,
-        environment: KeyEnvironment,
-        counters: CounterState,
-        standing: KeyStanding,
-        context: [UInt8]? = nil,
-        risk: KeyRisk = .unknown,
-        anchor: CounterAnchor = .held,
-        erasure: ErasureSecret? = nil
-    ) {
-        self.row = row
-        self.keyID = keyID
-        self.platform = platform
-        self.publicKey = publicKey
-        self.app = app
-        self.environment = environment
-        self.counters = counters
-        self.standing = standing
-        self.context = context
-        self.risk = risk
-        self.anchor = anchor
-        self.erasure = erasure
-    }
+    package var erasure: ErasureSecret?
 }
 
 /// The risk metric of a key and its day, as the table in memory keeps it: 4 bytes.

@@ -156,15 +156,15 @@ struct PendingChanges {
     /// moments ascend together, so these are the first ones of all.
     mutating func expire(through moment: UInt64) -> Expired {
         var expired = Expired()
-        func move<Item>(_ list: inout [Item], _ to: inout [Item], _ since: (Item) -> UInt64) {
+        func move<Item>(_ list: inout [Item], to: inout [Item], by since: (Item) -> UInt64) {
             let over = list.prefix { since($0) <= moment }
             to += over
             list.removeFirst(over.count)
         }
-        move(&writtenUses, &expired.uses, \.since)
-        move(&uses, &expired.uses, \.since)
-        move(&writtenLookUps, &expired.lookUps, \.since)
-        move(&lookUps, &expired.lookUps, \.since)
+        move(&writtenUses, to: &expired.uses, by: \.since)
+        move(&uses, to: &expired.uses, by: \.since)
+        move(&writtenLookUps, to: &expired.lookUps, by: \.since)
+        move(&lookUps, to: &expired.lookUps, by: \.since)
         return expired
     }
 

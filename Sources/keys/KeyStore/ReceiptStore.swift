@@ -75,24 +75,6 @@ package struct KeptReceipt: Sendable {
     package var environment: KeyEnvironment
     package var receipt: [UInt8]
     package var state: ReceiptState
-
-    package init(
-        row: Int64,
-        keyID: KeyID,
-        publicKey: P256PublicKey,
-        appID: String,
-        environment: KeyEnvironment,
-        receipt: [UInt8],
-        state: ReceiptState
-    ) {
-        self.row = row
-        self.keyID = keyID
-        self.publicKey = publicKey
-        self.appID = appID
-        self.environment = environment
-        self.receipt = receipt
-        self.state = state
-    }
 }
 
 /// The state of the receipts of the active keys.

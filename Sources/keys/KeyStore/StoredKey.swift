@@ -187,31 +187,24 @@ extension KeyRecord {
     init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
         let keyID = try KeyID(from: &bytes)
         let platform = try DevicePlatform(from: &bytes)
-        let appID = try bytes.text()
-        let environment = try KeyEnvironment(from: &bytes)
-        let publicKey = try P256PublicKey(from: &bytes)
-        let counters = try CounterState(from: &bytes)
-        let receipt = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.block() }
-        let receiptState = try ReceiptState(from: &bytes)
-        let chain = try bytes.optional { (bytes) throws(ByteReader.Fault) in
-            try ChainRecord(from: &bytes)
-        }
-        let context = try bytes.optional { (bytes) throws(ByteReader.Fault) in
-            try bytes.block(max: KeyRecord.contextBytesMax)
-        }
         self.init(
             keyID: keyID,
-            platform: platform,
-            appID: appID,
-            environment: environment,
-            publicKey: publicKey,
-            counters: counters,
-            receipt: receipt,
-            receiptState: receiptState,
-            chain: chain,
-            context: context,
-            enrolledAt: try bytes.optionalNumber()
+            appID: try bytes.text(),
+            environment: try KeyEnvironment(from: &bytes),
+            publicKey: try P256PublicKey(from: &bytes),
+            enrolledAt: nil
         )
+        self.platform = platform
+        counters = try CounterState(from: &bytes)
+        receipt = try bytes.optional { (bytes) throws(ByteReader.Fault) in try bytes.block() }
+        receiptState = try ReceiptState(from: &bytes)
+        chain = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+            try ChainRecord(from: &bytes)
+        }
+        context = try bytes.optional { (bytes) throws(ByteReader.Fault) in
+            try bytes.block(max: KeyRecord.contextBytesMax)
+        }
+        enrolledAt = try bytes.optionalNumber()
     }
 }
 

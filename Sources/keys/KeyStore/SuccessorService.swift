@@ -39,7 +39,7 @@ package final class SuccessorService: CommitListener {
             guard let kind = KeyTable.Question(rawValue: try bytes.byte()) else {
                 throw ByteReader.Fault()
             }
-            try answer(kind, &bytes, reply)
+            try answer(kind, from: &bytes, reply)
         } catch {
             reply([])
         }
@@ -47,7 +47,7 @@ package final class SuccessorService: CommitListener {
 
     private func answer(
         _ kind: KeyTable.Question,
-        _ bytes: inout ByteReader,
+        from bytes: inout ByteReader,
         _ reply: @escaping Reply
     ) throws(ByteReader.Fault) {
         switch kind {

@@ -1,5 +1,6 @@
 internal import CPostgreSQL
 internal import Foundation
+internal import KeyStore
 
 /// One connection to the database. Used by one thread at a time.
 ///

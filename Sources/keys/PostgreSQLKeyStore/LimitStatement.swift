@@ -50,7 +50,7 @@ enum LimitStatement {
 
     /// Two statements; each answers what it has written.
     private static func take(_ uses: [FleetUse]) -> [DatabaseStatement] {
-        let values: [DatabaseValue] = [
+        let values: [StatementValue] = [
             .numbers(uses.map(\.limit)), .numbers(uses.map(\.subject)),
             .numbers(uses.map { min(max($0.micros, 0), longest) }),
         ]

@@ -136,10 +136,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     /// The secrets of marks.
     private func knownSecrets() throws(JournalError) -> ErasureSecrets {
         if let known = secrets.withLock(\.self) { return known }
-        guard let rows = try writer.ask([DatabaseMarks.secretsAsked]).first else {
-            throw JournalError.damaged("a statement without an answer")
-        }
-        let found = try DatabaseMarks.secrets(rows)
+        let found = try DatabaseSession(link: writer).secrets()
         secrets.withLock { $0 = found }
         return found
     }
@@ -155,7 +152,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     /// Reads keys page by page, in the order of their rows.
     private func fetch(
         _ condition: String,
-        _ values: [DatabaseValue],
+        _ values: [StatementValue],
         most: Int,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) {
@@ -167,7 +164,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
             let page = DatabaseStatement(sql, [.number(last), .number(Self.batchCount)] + values)
             guard let rows = try reader.ask([page]).first, rows.count > 0 else { return }
             let keys = try rows.map { (row) throws(JournalError) in
-                try KeyColumns.row(row, apps: apps)
+                try row.keyRow(apps: apps)
             }
             body(keys)
             last = keys.last?.row ?? last
@@ -187,7 +184,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
     package func commit(_ batch: JournalBatch) throws(JournalError) -> CommitAnswer {
         var statements: [DatabaseStatement] = []
         if !batch.changes.isEmpty { statements.append(CounterColumns.statement(batch.changes)) }
-        statements += batch.receipts.map(ReceiptColumns.statement)
+        statements += batch.receipts.map(DatabaseStatement.renewal)
         let rounds = UseStatement.rounds(batch.uses)
         let firstRound = statements.count
         statements += rounds.map { UseStatement.statement($0.map { batch.uses[$0] }) }
@@ -205,15 +202,15 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         let firstEnrolment = statements.count
         let secrets = batch.enrolments.isEmpty ? ErasureSecrets([]) : try knownSecrets()
         for (place, record) in batch.enrolments.enumerated() {
-            statements += KeyColumns.insert(
+            statements += DatabaseStatement.insert(
                 record,
                 secrets,
                 spending: batch.challenge(at: place)
             )
-            statements.append(DatabaseMarks.enrolled(record.keyID, secrets))
+            statements.append(.enrolled(record.keyID, secrets))
         }
         // A gateway that has just learned that there is no such key asks again.
-        if !batch.enrolments.isEmpty { statements.append(PostgreSQLKeyArchive.notification) }
+        if !batch.enrolments.isEmpty { statements += DatabaseSession.notification }
         let rows = try writer.ask(statements)
         var answer = CommitAnswer()
         answer.uses = [UseAnswer](repeating: .used, count: batch.uses.count)
@@ -224,7 +221,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         if !batch.lookUps.isEmpty {
             let apps = apps.withLock { $0 }
             answer.found = try rows[lookUp].map { (row) throws(JournalError) in
-                try KeyColumns.row(row, apps: apps)
+                try row.keyRow(apps: apps)
             }
         }
         if !batch.tokens.isEmpty {
@@ -256,7 +253,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
                 enrolled.append(nil)
                 continue
             }
-            let key = try KeyColumns.row(row, apps: apps).asked(by: batch.enrolments[place].keyID)
+            let key = try row.keyRow(apps: apps).asked(by: batch.enrolments[place].keyID)
             enrolled.append(EnrolledRow(key: key, isNew: new.count == 1))
         }
         return enrolled

@@ -28,8 +28,8 @@
 // The database sets `synchronous_commit`. If it is off, a crash of the database's server may lose
 // the last answered transactions, and with them counters and spent challenges.
 //
-// Files: DatabaseServers, DatabaseConnection, DatabaseLink and DatabaseStatement speak to libpq;
+// Files: DatabaseServers, DatabaseConnection, DatabaseLink and DatabaseRows speak to libpq;
 // DatabaseFault says what to do about faults, and DatabaseCheckup looks for the doctor;
 // DatabaseSchema and DatabaseTables make the tables; UseStatement, LimitStatement,
-// TokenStatement, DatabaseMarks and KeyColumns are the SQL; PostgreSQLKeyJournal is the gateway's,
-// PostgreSQLKeyArchive the commands'.
+// TokenStatement and DatabaseStatement+Enrolment are the SQL, beside that of all databases in
+// `KeyStore/Tables`; PostgreSQLKeyJournal is the gateway's, PostgreSQLKeyArchive the commands'.

@@ -35,18 +35,12 @@ final class PostgreSQLReceiptStore: ReceiptStore {
         return rows
     }
 
-    private static let select = """
-        SELECT r.key, r.due_at, r.expires_at, k.last_used_at, r.tried_at, r.asked, k.environment
-        FROM renewals r JOIN keys k ON k.id = r.key
-        WHERE k.revoked_at IS NULL AND k.deleted_at IS NULL
-        """
-
     func forEachDue(at now: Int64, _ body: (DueReceipt) -> Void) throws(JournalError) {
         var (dueAt, row) = (Int64.min, Int64.min)
         while true {
             let rows = try ask(
                 DatabaseStatement(
-                    Self.select + """
+                    ReceiptColumns.selectDue + """
                          AND r.due_at <= $1 AND (r.due_at, r.key) > ($2, $3)
                         ORDER BY r.due_at, r.key LIMIT $4
                         """,
@@ -54,7 +48,7 @@ final class PostgreSQLReceiptStore: ReceiptStore {
                 )
             )
             for found in rows {
-                let due = try Self.due(found)
+                let due = try found.dueReceipt()
                 (dueAt, row) = (due.dueAt, due.row)
                 body(due)
             }
@@ -63,25 +57,8 @@ final class PostgreSQLReceiptStore: ReceiptStore {
     }
 
     func forEachAsked(_ body: (DueReceipt) -> Void) throws(JournalError) {
-        let rows = try ask(
-            DatabaseStatement(
-                Self.select + " AND r.asked AND r.due_at IS NOT NULL LIMIT $1",
-                [.number(Int64(askedReceiptsMax))]
-            )
-        )
-        for row in rows { body(try Self.due(row)) }
-    }
-
-    private static func due(_ row: DatabaseRow) throws(JournalError) -> DueReceipt {
-        DueReceipt(
-            row: try row.present(0),
-            environment: try KeyColumns.environment(row, 6),
-            dueAt: try row.present(1),
-            expiresAt: try row.number(2),
-            lastUsedAt: try row.number(3),
-            triedAt: try row.number(4),
-            isAsked: row.flag(5)
-        )
+        let rows = try ask(ReceiptColumns.asked(in: .postgreSQL))
+        for row in rows { body(try row.dueReceipt()) }
     }
 
     /// The receipt of a key; `nil` also when another gateway has it.
@@ -95,37 +72,21 @@ final class PostgreSQLReceiptStore: ReceiptStore {
                 [.number(row), .number(holder), .number(Self.leaseSeconds)]
             ),
             DatabaseStatement(
-                """
-                SELECT k.key_id, k.public_key, a.app_id, k.environment, c.receipt,
-                    \(ReceiptColumns.names(of: "r"))
-                FROM keys k JOIN apps a ON a.id = k.app JOIN receipts c ON c.key = k.id
-                    JOIN renewals r ON r.key = k.id
-                WHERE k.id = $1 AND k.revoked_at IS NULL AND k.deleted_at IS NULL
-                    AND r.leased_by = $2
-                """,
+                ReceiptColumns.selectKept(" AND r.leased_by = $2"),
                 [.number(row), .number(holder)]
             )
         )
-        guard let found = rows.first, let receipt = found.bytes(4) else { return nil }
-        return KeptReceipt(
-            row: row,
-            keyID: try KeyColumns.keyID(found, 0),
-            publicKey: try KeyColumns.publicKey(found, 1),
-            appID: found.text(2) ?? "",
-            environment: try KeyColumns.environment(found, 3),
-            receipt: receipt,
-            state: try ReceiptColumns.state(found, from: 5)
-        )
+        return try rows.first?.keptReceipt()
     }
 
     func census(at now: Int64) throws(JournalError) -> ReceiptCensus {
-        try ReceiptColumns.census(try ask(ReceiptColumns.census(at: now)))
+        try DatabaseSession(link: link).census(at: now)
     }
 
     /// The other gateways read changes each second. A notification would cost more than it brings.
     func announce(_ rows: [Int64]) throws(JournalError) {
         _ = try ask(
-            PostgreSQLKeyArchive.nextRevision,
+            DatabaseSession.nextRevision,
             DatabaseStatement(
                 """
                 WITH told AS (
@@ -141,64 +102,10 @@ final class PostgreSQLReceiptStore: ReceiptStore {
     }
 }
 
-/// The states of receipts, as rows of the table `renewals`. The receipts themselves are in another
-/// table, since a scan of the states must not read them.
-enum ReceiptColumns {
-    private static let all = [
-        "created_at", "not_before", "expires_at", "risk_metric", "metric_at", "tried_at",
-        "outcome", "due_at", "asked",
-    ]
-
-    /// The columns of a state, in the order in which ``state(_:_:from:)`` reads them.
-    static let names = all.joined(separator: ", ")
-
-    /// The columns of a state, with the name of the table `renewals` in front.
-    static func names(of table: String) -> String {
-        all.map { "\(table).\($0)" }.joined(separator: ", ")
-    }
-
-    /// The parameters of a state whose first one has this number.
-    static func parameters(from first: Int) -> String {
-        all.indices.map { "$\(first + $0)" }.joined(separator: ", ")
-    }
-
-    static func values(_ state: ReceiptState) -> [DatabaseValue] {
-        [
-            .number(state.createdAt), .number(state.notBefore), .number(state.expiresAt),
-            .number(state.riskMetric.map { Int64($0) }), .number(state.metricAt),
-            .number(state.triedAt), .text(state.outcome?.rawValue), .number(state.dueAt),
-            .flag(state.isAsked),
-        ]
-    }
-
-    /// Reads a state whose first column has this place.
-    static func state(_ row: DatabaseRow, from first: Int) throws(JournalError) -> ReceiptState {
-        var state = ReceiptState()
-        state.createdAt = try row.number(first)
-        state.notBefore = try row.number(first + 1)
-        state.expiresAt = try row.number(first + 2)
-        if let number = try row.number(first + 3) {
-            guard let metric = UInt32(exactly: number) else {
-                throw JournalError.damaged("\(number) is no risk metric")
-            }
-            state.riskMetric = metric
-        }
-        state.metricAt = try row.number(first + 4)
-        state.triedAt = try row.number(first + 5)
-        if let word = row.text(first + 6) {
-            guard let outcome = ReceiptState.Outcome(rawValue: word) else {
-                throw JournalError.damaged("\(word) is no outcome of a renewal")
-            }
-            state.outcome = outcome
-        }
-        state.dueAt = try row.number(first + 7)
-        state.isAsked = row.flag(first + 8)
-        return state
-    }
-
+extension DatabaseStatement {
     /// Writes the changes of a renewal. A receipt replaces only an older one, with its outcome;
     /// another outcome replaces only an earlier one. So the order of two changes does not matter.
-    static func statement(_ change: ReceiptChange) -> DatabaseStatement {
+    static func renewal(_ change: ReceiptChange) -> DatabaseStatement {
         let state = change.state
         guard let receipt = change.receipt else {
             return DatabaseStatement(
@@ -223,40 +130,7 @@ enum ReceiptColumns {
             )
             UPDATE receipts r SET receipt = $2 FROM taken t WHERE r.key = t.key
             """,
-            [.number(change.row), .bytes(receipt)] + values(state).dropLast()
+            [.number(change.row), .bytes(receipt)] + ReceiptColumns.values(state).dropLast()
         )
-    }
-
-    /// Counts the states of all receipts in one pass; see ``census(_:)``.
-    static func census(at now: Int64) -> DatabaseStatement {
-        DatabaseStatement(
-            """
-            SELECT r.outcome, count(*), count(*) FILTER (WHERE r.due_at <= $1),
-                count(*) FILTER (WHERE r.expires_at <= $1), count(r.risk_metric)
-            FROM renewals r JOIN keys k ON k.id = r.key
-            WHERE k.revoked_at IS NULL GROUP BY r.outcome
-            """,
-            [.number(now)]
-        )
-    }
-
-    static func census(_ rows: DatabaseRows) throws(JournalError) -> ReceiptCensus {
-        var census = ReceiptCensus()
-        for row in rows {
-            let count = Int(try row.present(1))
-            census.receipts += count
-            census.due += Int(try row.present(2))
-            census.expired += Int(try row.present(3))
-            census.known += Int(try row.present(4))
-            guard let word = row.text(0) else {
-                census.untried += count
-                continue
-            }
-            guard let outcome = ReceiptState.Outcome(rawValue: word) else {
-                throw JournalError.damaged("\(word) is no outcome of a renewal")
-            }
-            census.outcomes[outcome] = count
-        }
-        return census
     }
 }

@@ -162,7 +162,7 @@ enum CounterColumns {
         _ counter: String,
         _ window: String,
         with otherCounter: String,
-        _ otherWindow: String
+        and otherWindow: String
     ) -> String {
         let (ahead, behind) = ("\(otherCounter) - \(counter)", "\(counter) - \(otherCounter)")
         return """
@@ -189,7 +189,7 @@ enum CounterColumns {
                 SELECT a.*, k.counter AS highest, k.counter_window AS before
                 FROM keys k JOIN asked a ON a.key = k.id ORDER BY k.id FOR UPDATE OF k
             )
-            UPDATE keys k SET \(merge("l.highest", "l.before", with: "l.counter", "l.seen")),
+            UPDATE keys k SET \(merge("l.highest", "l.before", with: "l.counter", and: "l.seen")),
                 last_used_at = CASE WHEN k.deleted_at IS NOT NULL THEN NULL
                     WHEN k.last_used_at >= l.used_at THEN k.last_used_at ELSE l.used_at END
             FROM locked l WHERE k.id = l.key AND k.erased_under IS NULL

@@ -46,7 +46,7 @@ final class ChangeWatch: @unchecked Sendable {
         if let other {
             Glibc.close(other)
             let detail = "is used by another gateway, whose lock somebody has deleted"
-            throw StoreProblem(.locked, database, detail)
+            throw StoreProblem(.locked, at: database, detail)
         }
         // Removes the socket of a gateway that was killed.
         unlink(path)

@@ -89,7 +89,7 @@ enum CounterLog {
             let starts = stride(from: 0, to: bytes.count, by: entryBytes)
             let kept = starts.filter { start in
                 start + entryBytes > bytes.count
-                    || !rows.contains(Int64(bitPattern: number(bytes.span, start, 8)))
+                    || !rows.contains(Int64(bitPattern: number(bytes.span, at: start, count: 8)))
             }
             guard kept.count < starts.underestimatedCount else { continue }
             var left = Data()
@@ -101,16 +101,16 @@ enum CounterLog {
 
     private static func entry(_ bytes: Span<UInt8>, at start: Int) -> CounterChange {
         CounterChange(
-            row: Int64(bitPattern: number(bytes, start, 8)),
+            row: Int64(bitPattern: number(bytes, at: start, count: 8)),
             counters: CounterState(
-                highest: SignCounter(rawValue: UInt32(number(bytes, start + 8, 4))),
-                seen: number(bytes, start + 12, 8)
+                highest: SignCounter(rawValue: UInt32(number(bytes, at: start + 8, count: 4))),
+                seen: number(bytes, at: start + 12, count: 8)
             ),
-            usedAt: Int64(bitPattern: number(bytes, start + 20, 8))
+            usedAt: Int64(bitPattern: number(bytes, at: start + 20, count: 8))
         )
     }
 
-    private static func number(_ bytes: Span<UInt8>, _ start: Int, _ count: Int) -> UInt64 {
+    private static func number(_ bytes: Span<UInt8>, at start: Int, count: Int) -> UInt64 {
         var number: UInt64 = 0
         for index in start..<(start + count) { number = number << 8 | UInt64(bytes[index]) }
         return number

@@ -49,7 +49,8 @@ final class GenerationFile: Sendable {
         let descriptor = try StoreFile.open(draft)
         self.descriptor = descriptor
         written = Mutex(record.generation.number)
-        guard StoreFile.write(text, descriptor, 0), fsync(descriptor) == 0, rename(draft, path) == 0
+        guard StoreFile.write(text, to: descriptor, at: 0), fsync(descriptor) == 0,
+            rename(draft, path) == 0
         else {
             let problem = StoreFile.lastProblem(path, "can't be written")
             unlink(draft)
@@ -79,7 +80,8 @@ final class GenerationFile: Sendable {
         let isWritten = written.withLock { written in
             guard number > written else { return true }
             let offset = off_t(Self.label.utf8.count)
-            guard StoreFile.write(Self.number(number), descriptor, offset) else { return false }
+            let text = Self.number(number)
+            guard StoreFile.write(text, to: descriptor, at: offset) else { return false }
             written = number
             return true
         }
@@ -219,7 +221,7 @@ package enum StoreAge {
         guard let record = GenerationFile.record(ofDatabase: database) else { return nil }
         guard let now = FileIdentity(path: database), now.length > 0 else {
             let detail = "is missing or empty, and generation \(record.generation.number) of it "
-            return StoreProblem(.older, database, detail + "was used here")
+            return StoreProblem(.older, at: database, detail + "was used here")
         }
         return nil
     }
@@ -238,7 +240,7 @@ package enum StoreAge {
         else { return }
         throw StoreProblem(
             .mispaired,
-            log,
+            at: log,
             "belongs to the database that was here before, not to this \(database)"
         )
     }
@@ -248,27 +250,27 @@ package enum StoreAge {
         let file = database + GenerationFile.suffix
         guard let record = GenerationFile.record(ofDatabase: database) else {
             if GenerationFile.exists(ofDatabase: database) {
-                return StoreProblem(.older, database, "may be older: \(file) can't be read")
+                return StoreProblem(.older, at: database, "may be older: \(file) can't be read")
             }
             // A database that was never used with such a file has no generation yet.
             guard now.number > 0 else { return nil }
             let detail = "may be an older copy: \(file), which says how far it had come, is missing"
-            return StoreProblem(.older, database, detail)
+            return StoreProblem(.older, at: database, detail)
         }
         guard record.generation.store == now.store else {
-            return StoreProblem(.older, database, "is another store than the one that was here")
+            return StoreProblem(.older, at: database, "is another store than the one that was here")
         }
-        return now.number < record.generation.number ? olderCopy(now, record, database) : nil
+        return now.number < record.generation.number ? olderCopy(now, record, at: database) : nil
     }
 
     static func olderCopy(
         _ now: Generation,
         _ record: GenerationFile.Record,
-        _ database: String
+        at database: String
     ) -> StoreProblem {
         let detail =
             "is an older copy: generation \(now.number), and \(record.generation.number) was "
             + "reached here"
-        return StoreProblem(.older, database, detail)
+        return StoreProblem(.older, at: database, detail)
     }
 }

@@ -31,7 +31,7 @@ struct KeyDatabase: Sendable {
     /// - `creates`: whether to create a missing one.
     init(path: String, creates: Bool) throws(StoreProblem) {
         guard creates || StoreFile.exists(path) else {
-            throw StoreProblem(.missing, path, "there is no such file")
+            throw StoreProblem(.missing, at: path, "there is no such file")
         }
         if creates { try StoreFile.create(path) }
         let resolved = StoreFile.resolved(path)
@@ -74,7 +74,7 @@ struct KeyDatabase: Sendable {
     /// SQLite creates its missing -wal and -shm beside it.
     init(reading path: String) throws(StoreProblem) {
         guard StoreFile.exists(path) else {
-            throw StoreProblem(.missing, path, "there is no such file")
+            throw StoreProblem(.missing, at: path, "there is no such file")
         }
         let resolved = StoreFile.resolved(path)
         self.path = resolved
@@ -85,7 +85,7 @@ struct KeyDatabase: Sendable {
             let problem = try queue.read { (db) -> StoreProblem? in
                 if let problem = try Self.problem(db, resolved) { return problem }
                 guard try Self.version(db) == 0 else { return nil }
-                return StoreProblem(.missing, resolved, "has no tables")
+                return StoreProblem(.missing, at: resolved, "has no tables")
             }
             if let problem { throw problem }
         } catch {
@@ -117,7 +117,7 @@ struct KeyDatabase: Sendable {
         if let problem = try Self.problem(db, path) { return problem }
         let mode = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
         guard mode == "wal" else {
-            return StoreProblem(.unusable, path, "the folder does not allow SQLite's WAL mode")
+            return StoreProblem(.unusable, at: path, "the folder does not allow SQLite's WAL mode")
         }
         return nil
     }
@@ -141,12 +141,12 @@ struct KeyDatabase: Sendable {
     ) -> StoreProblem? {
         if application != KeySchema.applicationID {
             guard application == 0, tables == 0 else {
-                return StoreProblem(.foreign, path, "is a database of another program")
+                return StoreProblem(.foreign, at: path, "is a database of another program")
             }
         }
         guard version == KeySchema.version || version == 0 && tables == 0 else {
             let detail = "has tables of version \(version); this program uses \(KeySchema.version)"
-            return StoreProblem(.otherVersion, path, detail)
+            return StoreProblem(.otherVersion, at: path, detail)
         }
         return nil
     }
@@ -176,11 +176,11 @@ struct KeyDatabase: Sendable {
         } catch {
             let problem = Self.problem(error, path)
             guard problem.reason == .damaged else { throw problem }
-            throw StoreProblem(.damaged, path, "is damaged: \(problem.detail)")
+            throw StoreProblem(.damaged, at: path, "is damaged: \(problem.detail)")
         }
         guard findings == ["ok"] else {
             let detail = "is damaged: " + findings.joined(separator: "; ")
-            throw StoreProblem(.damaged, path, detail)
+            throw StoreProblem(.damaged, at: path, detail)
         }
     }
 
@@ -278,29 +278,6 @@ struct KeyDatabase: Sendable {
     static func problem(_ error: any Error, _ path: String) -> StoreProblem {
         if let problem = error as? StoreProblem { return problem }
         return StoreProblem(journalError(error), path)
-    }
-}
-
-extension KeyFilter {
-    /// The filter as a condition on `SQLiteKeyColumns.selectRecord`. It matches all keys of the
-    /// filter, and some keys that were used too lately.
-    var condition: (sql: String, arguments: StatementArguments) {
-        var terms = [deleted == .included ? "true" : "k.deleted_at IS NULL"]
-        var arguments: StatementArguments = []
-        func add(_ term: String, _ argument: some DatabaseValueConvertible) {
-            terms.append(term)
-            arguments += [argument]
-        }
-        if let appID { add("a.app_id = ?", appID) }
-        if let environment { add("k.environment = ?", Int64(environment.number)) }
-        if let isRevoked { add("(k.revoked_at IS NOT NULL) = ?", isRevoked) }
-        if let source { add("k.is_imported = ?", source == .imported) }
-        if let riskMin {
-            add("coalesce(n.risk_metric, c.certificates_issued) >= ?", Int64(riskMin))
-        }
-        // Some of these may have been used since: the log of counters has those.
-        if let unusedSince { add("coalesce(k.last_used_at, 0) < ?", unusedSince) }
-        return (terms.joined(separator: " AND "), arguments)
     }
 }
 

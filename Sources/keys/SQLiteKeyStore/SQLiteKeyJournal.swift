@@ -151,12 +151,13 @@ package final class SQLiteKeyJournal: KeyJournal {
             throw error
         }
         let (rows, tokens, number) = try writer.write { db in
+            let session = SQLiteSession(db)
             let isOfCounters = !batch.changes.isEmpty
             let logged = isOfCounters ? try CounterLog.append(batch.changes, db) : nil
-            let rows = try batch.enrolments.map { try self.enrol($0, db) }
+            let rows = try batch.enrolments.map { try self.enrol($0, session) }
             for change in batch.receipts {
-                try SQLiteReceiptColumns.apply(change, db)
-                try self.leaveTrail(ofRow: change.row, db)
+                try session.apply(change)
+                try self.leaveTrail(ofRow: change.row, session)
             }
             let tokens = try SpentTokens.spend(batch.tokens, db)
             let isLogAlone = rows.isEmpty && batch.receipts.isEmpty && tokens.isEmpty
@@ -193,15 +194,20 @@ package final class SQLiteKeyJournal: KeyJournal {
         }
     }
 
-    private func enrol(_ record: KeyRecord, _ db: Database) throws -> EnrolledRow {
-        let mark = try KeyMarks(db).stored(of: record.keyID, db)
-        let isNew = try mark == nil && SQLiteKeyColumns.insert(record, revision: 0, db)
-        let sql = SQLiteKeyColumns.select + " WHERE key_id = ?"
-        let stored = Data((mark ?? record.keyID).bytes)
-        guard let row = try Row.fetchOne(db, sql: sql, arguments: [stored])
-        else { throw JournalError(.damaged, "a key that was inserted is not there") }
-        let key = try reader.key(row, db, anchors).asked(by: record.keyID)
-        if isNew { try leaveTrail(ofRow: key.row, db) }
+    private func enrol(
+        _ record: KeyRecord,
+        _ session: SQLiteSession
+    ) throws(JournalError) -> EnrolledRow {
+        let mark = try KeyMarks(session).stored(of: record.keyID, session)
+        let isNew = mark == nil ? try session.insert(record, revision: "0") : false
+        let found = try session.ask(
+            SQLiteKeyReader.select + " WHERE k.key_id = $1",
+            [.bytes((mark ?? record.keyID).bytes)]
+        ) { (row) throws(JournalError) in try reader.key(row, anchors) }
+        guard let key = found.first?.asked(by: record.keyID) else {
+            throw JournalError(.damaged, "a key that was inserted is not there")
+        }
+        if isNew { try leaveTrail(ofRow: key.row, session) }
         return EnrolledRow(key: key, isNew: isNew)
     }
 
@@ -215,10 +221,9 @@ package final class SQLiteKeyJournal: KeyJournal {
     package func endTrail() { isTrailed.store(false, ordering: .releasing) }
 
     /// Makes a written key visible to the process that reads ahead, like a command's change.
-    private func leaveTrail(ofRow row: Int64, _ db: Database) throws {
+    private func leaveTrail(ofRow row: Int64, _ session: SQLiteSession) throws(JournalError) {
         guard isTrailed.load(ordering: .acquiring) else { return }
-        let statement = try db.cachedStatement(sql: "UPDATE keys SET revision = ? WHERE id = ?")
-        try statement.execute(arguments: [try KeyAdministration.nextRevision(db), row])
+        try session.run([SQLiteSession.nextRevision, KeyColumns.touch(row)])
     }
 
     package func close() {

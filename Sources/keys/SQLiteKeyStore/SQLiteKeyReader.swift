@@ -17,12 +17,19 @@ package final class SQLiteKeyReader: KeySource {
         let generation: Int64
     }
 
+    /// The columns of a key, with the last time at which it was enrolled or used.
+    static let select = KeyColumns.selectRow(
+        with: """
+            , max(coalesce(k.last_used_at, k.enrolled_at), coalesce(k.enrolled_at, k.last_used_at))
+            """
+    )
+
     /// Rows of one batch.
     private static let batchCount = 4_096
 
     let database: KeyDatabase
     private let identity: FileIdentity?
-    private let apps = Mutex(AppRows())
+    private let apps = Mutex(AppNumbers())
     private let mark = Mutex<Mark?>(nil)
     /// Whether another process writes: then each ``load(apps:into:)`` continues where the last one
     /// ended.
@@ -51,7 +58,7 @@ package final class SQLiteKeyReader: KeySource {
     /// - Throws: `replaced` when another file is at the path now.
     func checkIdentity() throws(StoreProblem) {
         guard let identity, FileIdentity(path: database.path) == identity else {
-            throw StoreProblem(.replaced, database.path, "was replaced while it was opened")
+            throw StoreProblem(.replaced, at: database.path, "was replaced while it was opened")
         }
     }
 
@@ -59,18 +66,27 @@ package final class SQLiteKeyReader: KeySource {
         apps: AppNumbers,
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> JournalRevision {
-        self.apps.withLock { $0 = AppRows(numbers: apps) }
+        self.apps.withLock { $0 = apps }
         return try mark.withLock { (mark) throws(JournalError) in
             let before = isAhead ? mark : nil
             let reached = try database.read { db in
                 let newer = try CounterLog.entries(after: before?.generation ?? 0, db)
                 let anchors = try CounterAnchors(db)
+                let session = SQLiteSession(db)
                 if let before {
-                    try self.fetchChanged(db, anchors, since: before.revision, into: body)
-                    try self.fetch(newer, db, anchors, into: body)
+                    try self.fetchChanged(session, anchors, since: before.revision, into: body)
+                    for entry in newer.values {
+                        let one = DatabaseStatement(
+                            Self.select + " WHERE k.id = $1",
+                            [.number(entry.row)]
+                        )
+                        try self.fetch(one, in: session, anchors) { rows in
+                            body(rows.map { $0.merged(entry, anchors) })
+                        }
+                    }
                 } else {
-                    let sql = SQLiteKeyColumns.select + " WHERE deleted_at IS NULL"
-                    try self.fetch(db, anchors, sql: sql, arguments: []) { rows in
+                    let all = DatabaseStatement(Self.select + " WHERE k.deleted_at IS NULL")
+                    try self.fetch(all, in: session, anchors) { rows in
                         guard !newer.isEmpty else { return body(rows) }
                         body(
                             rows.map { row in
@@ -96,7 +112,8 @@ package final class SQLiteKeyReader: KeySource {
         into body: ([KeyRow]) -> Void
     ) throws(JournalError) -> (JournalRevision, Generation) {
         try database.read { db in
-            try self.fetchChanged(db, try CounterAnchors(db), since: revision, into: body)
+            let anchors = try CounterAnchors(db)
+            try self.fetchChanged(SQLiteSession(db), anchors, since: revision, into: body)
             return (try Self.revision(db), try Generation.current(db))
         }
     }
@@ -107,42 +124,29 @@ package final class SQLiteKeyReader: KeySource {
     }
 
     private func fetchChanged(
-        _ db: Database,
+        _ session: SQLiteSession,
         _ anchors: CounterAnchors,
         since revision: JournalRevision,
         into body: ([KeyRow]) -> Void
-    ) throws {
+    ) throws(JournalError) {
         // The second condition lets SQLite use the index, which has only such rows.
-        let sql = SQLiteKeyColumns.select + " WHERE revision > ? AND revision > 0"
-        try fetch(db, anchors, sql: sql, arguments: [revision.number], into: body)
+        let changed = DatabaseStatement(
+            Self.select + " WHERE k.revision > $1 AND k.revision > 0",
+            [.number(revision.number)]
+        )
+        try fetch(changed, in: session, anchors, into: body)
     }
 
-    /// The rows of the log's entries, with these counters.
+    /// Gives the rows in batches.
     private func fetch(
-        _ entries: [Int64: CounterChange],
-        _ db: Database,
+        _ statement: DatabaseStatement,
+        in session: SQLiteSession,
         _ anchors: CounterAnchors,
         into body: ([KeyRow]) -> Void
-    ) throws {
-        let statement = try db.cachedStatement(sql: SQLiteKeyColumns.select + " WHERE id = ?")
-        for entry in entries.values {
-            guard let row = try Row.fetchOne(statement, arguments: [entry.row]) else { continue }
-            body([try key(row, db, anchors).merged(entry, anchors)])
-        }
-    }
-
-    private func fetch(
-        _ db: Database,
-        _ anchors: CounterAnchors,
-        sql: String,
-        arguments: StatementArguments,
-        into body: ([KeyRow]) -> Void
-    ) throws {
+    ) throws(JournalError) {
         var rows: [KeyRow] = []
-        rows.reserveCapacity(Self.batchCount)
-        let cursor = try Row.fetchCursor(db, sql: sql, arguments: arguments)
-        while let row = try cursor.next() {
-            rows.append(try key(row, db, anchors))
+        _ = try session.ask([statement]) { (row) throws(JournalError) in
+            rows.append(try key(row, anchors))
             if rows.count == Self.batchCount {
                 body(rows)
                 rows.removeAll(keepingCapacity: true)
@@ -151,22 +155,11 @@ package final class SQLiteKeyReader: KeySource {
         if !rows.isEmpty { body(rows) }
     }
 
-    /// Reads a row of ``SQLiteKeyColumns/select``.
-    func key(_ row: Row, _ db: Database, _ anchors: CounterAnchors) throws -> KeyRow {
-        let app: Int64 = row[3]
-        return KeyRow(
-            row: row[0],
-            keyID: try SQLiteKeyColumns.keyID(row, 1),
-            platform: try SQLiteKeyColumns.platform(row, 13),
-            publicKey: try SQLiteKeyColumns.publicKey(row, 2),
-            app: try apps.withLock { try $0.number(of: app, db) },
-            environment: try SQLiteKeyColumns.environment(row, 4),
-            counters: try SQLiteKeyColumns.counters(row, 5, 6),
-            standing: SQLiteKeyColumns.status(row, 7, 11).standing,
-            context: try SQLiteKeyColumns.context(row, 8),
-            risk: SQLiteKeyColumns.risk(row, 9, 10),
-            anchor: anchors.anchor(lastKnown: row[12]),
-            erasure: try SQLiteKeyColumns.secret(row, 14)
+    /// Reads a row of ``select``.
+    func key(_ row: SQLiteRow, _ anchors: CounterAnchors) throws(JournalError) -> KeyRow {
+        try row.keyRow(
+            apps: apps.withLock { $0 },
+            anchor: anchors.anchor(lastKnown: row.number(14))
         )
     }
 }
@@ -175,39 +168,9 @@ extension KeyRow {
     /// The row merged with newer or older counters.
     fileprivate func merged(_ change: CounterChange, _ anchors: CounterAnchors) -> KeyRow {
         guard erasure == nil else { return self }
-        var state = counters
-        state.merge(change.counters)
-        return KeyRow(
-            row: row,
-            keyID: keyID,
-            platform: platform,
-            publicKey: publicKey,
-            app: app,
-            environment: environment,
-            counters: state,
-            standing: standing,
-            context: context,
-            risk: risk,
-            anchor: anchor == .held ? .held : anchors.anchor(lastKnown: change.usedAt)
-        )
-    }
-}
-
-/// The numbers of App IDs in the database, mapped to those of the table.
-private struct AppRows {
-    let numbers: AppNumbers
-    private var known: [Int64: AppNumber] = [:]
-
-    init(numbers: AppNumbers = AppNumbers()) { self.numbers = numbers }
-
-    mutating func number(of row: Int64, _ db: Database) throws -> AppNumber {
-        if let number = known[row] { return number }
-        let sql = "SELECT app_id FROM apps WHERE id = ?"
-        guard let appID = try String.fetchOne(db, sql: sql, arguments: [row]) else {
-            throw JournalError(.damaged, "a key is of an app that is not there")
-        }
-        let number = numbers.number(of: appID)
-        known[row] = number
-        return number
+        var row = self
+        row.counters.merge(change.counters)
+        if anchor == .lost { row.anchor = anchors.anchor(lastKnown: change.usedAt) }
+        return row
     }
 }

@@ -35,7 +35,7 @@
 // start and is part of every copy of the database. An attacker with a copy can make enrolment
 // challenges, and so bypass the rate of enrolments and attest keys in advance. It is in no export.
 //
-// Of an erased key its row has a mark in the place of the key id (KeyMarks). The secret of the
+// Of an erased key its row has a mark in the place of the key id (DatabaseMarks). The secret of the
 // marks is in the table `secrets`, too, and goes along with copies and exports.
 //
 // The commands work with and without a gateway. Before they touch a file, they compare the files at

@@ -22,7 +22,7 @@ package enum StoreBackup {
     /// has written; that there is room; that the copy is whole.
     package static func make(ofStore path: String, to file: String) throws(StoreProblem) -> Report {
         guard !StoreFile.exists(file) else {
-            throw StoreProblem(.occupied, file, "exists already; nothing was written")
+            throw StoreProblem(.occupied, at: file, "exists already; nothing was written")
         }
         let store = try KeyAdministration(reading: path)
         try write(store.database.path)
@@ -35,7 +35,7 @@ package enum StoreBackup {
         guard link(draft, file) == 0 else {
             throw StoreProblem(
                 errno == EEXIST ? .occupied : .unusable,
-                file,
+                at: file,
                 "can't be made: \(StoreFile.lastError)"
             )
         }
@@ -49,7 +49,7 @@ package enum StoreBackup {
         case .answered(.unreadable(let detail)), .answered(.replaced(let detail)),
             .unheard(let detail):
             let text = "has a gateway that does not write what waits: \(detail)"
-            throw StoreProblem(.gatewayNotTold, database, text)
+            throw StoreProblem(.gatewayNotTold, at: database, text)
         }
     }
 
@@ -74,7 +74,7 @@ enum StoreCopy {
     /// - file: must not exist. The written part is removed when the copy fails.
     static func make(of database: KeyDatabase, to file: String) throws(StoreProblem) {
         guard !StoreFile.exists(file) else {
-            throw StoreProblem(.occupied, file, "exists already; nothing was written")
+            throw StoreProblem(.occupied, at: file, "exists already; nothing was written")
         }
         try StoreFile.create(file)
         do {
@@ -85,7 +85,7 @@ enum StoreCopy {
             unlink(file)
             let problem = KeyDatabase.problem(error, file)
             guard problem.reason != .damaged else {
-                throw StoreProblem(.damaged, database.path, "is damaged: \(problem.detail)")
+                throw StoreProblem(.damaged, at: database.path, "is damaged: \(problem.detail)")
             }
             throw problem
         }
@@ -143,7 +143,7 @@ package struct StoreRestore {
         let lock = try StoreLock(database: path)
         defer { lock.release() }
         guard file != path else {
-            throw StoreProblem(.occupied, path, "is the store itself; nothing was changed")
+            throw StoreProblem(.occupied, at: path, "is the store itself; nothing was changed")
         }
         removeDraft()
         defer { removeDraft() }
@@ -211,12 +211,13 @@ package struct StoreRestore {
         try new.deleteMarked(note)
         try present.copySpentTokens(to: new)
         let (changes, second) = try present.read { db in
-            let changes = try KeyChangeLog.last(of: nil, limit: KeyChange.keptMax, db)
+            let session = SQLiteSession(db)
+            let changes = try session.lastChanges(of: nil, limit: KeyChange.keptMax)
             return (changes, try CounterAnchors(db).second)
         }
         try new.write { db in
             if isSame { try db.execute(sql: "DELETE FROM key_changes") }
-            for change in changes.reversed() { try KeyChangeLog.add(change, db) }
+            try SQLiteSession(db).run(changes.reversed().flatMap(KeyChangeLog.add))
             let sql = "UPDATE state SET anchored_after = max(anchored_after, ?)"
             try db.execute(sql: sql, arguments: [second])
         }
@@ -240,7 +241,7 @@ package struct StoreRestore {
                 func apply(_ receipt: [UInt8]?) throws {
                     let id = record.keyID
                     let change = ReceiptChange(row: row, keyID: id, receipt: receipt, state: state)
-                    try SQLiteReceiptColumns.apply(change, db)
+                    try SQLiteSession(db).apply(change)
                 }
                 try apply(receipt)
                 // Where the receipt is not newer, the result of the last try may be.
@@ -262,7 +263,8 @@ package struct StoreRestore {
             // An attestation that was deleted since could also be stored again.
             try StoreSecrets.forgetEnrolment(db)
             let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM keys") ?? 0
-            try KeyChangeLog.add(KeyChange(.storeRestored, nil, keys: count, note), db)
+            let change = KeyChange(.storeRestored, of: nil, keys: count, note)
+            try SQLiteSession(db).run(KeyChangeLog.add(change))
             try Generation.keep(last?.number ?? 0, db)
             _ = try Generation.advance(db)
             return try Generation.current(db)
@@ -283,7 +285,7 @@ package struct StoreRestore {
             guard rename(path + suffix, kept + suffix) == 0 else {
                 throw StoreProblem(
                     .unusable,
-                    kept + suffix,
+                    at: kept + suffix,
                     "can't be made: \(StoreFile.lastError)"
                 )
             }

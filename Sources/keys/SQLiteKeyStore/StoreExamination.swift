@@ -76,7 +76,7 @@ package struct StoreExamination: Sendable {
         guard length > Self.firstPage else {
             throw StoreProblem(
                 .incomplete,
-                path,
+                at: path,
                 "has no tables: it is a copy without its log (-wal), or was never used"
             )
         }
@@ -109,7 +109,7 @@ package struct StoreExamination: Sendable {
         } catch let problem as StoreProblem {
             throw problem
         } catch {
-            throw StoreProblem(.damaged, path, "\(error)")
+            throw StoreProblem(.damaged, at: path, "\(error)")
         }
         let (entries, strays, broken, lost) = try store.read { db in
             let rows = try CounterLog.entries(db).keys
@@ -124,7 +124,7 @@ package struct StoreExamination: Sendable {
         add(.fine, "keys that can be read: \(count), of them revoked: \(revoked)")
         guard strays == 0, broken == 0 else {
             let detail = "has counters without a key: \(strays), and rows without theirs: \(broken)"
-            throw StoreProblem(.damaged, path, detail)
+            throw StoreProblem(.damaged, at: path, detail)
         }
         add(.fine, "the log of counters is whole, keys in it: \(entries)")
         if lost > 0 {
@@ -235,7 +235,9 @@ package enum StorePreview {
             let version = row("PRAGMA user_version", connection)?.first.flatMap({ Int($0) }),
             let application = row("PRAGMA application_id", connection)?.first,
             let tables = row("SELECT count(*) FROM sqlite_schema", connection)?.first
-        else { return StoreProblem(.damaged, path, "is damaged: it can't be read as a database") }
+        else {
+            return StoreProblem(.damaged, at: path, "is damaged: it can't be read as a database")
+        }
         if let problem = KeyDatabase.problem(
             application: Int(application) ?? 0,
             tables: Int(tables) ?? 0,
@@ -246,7 +248,7 @@ package enum StorePreview {
         }
         let findings = row("PRAGMA quick_check(1)", connection)?.first ?? "it can't be read"
         guard findings == "ok" else {
-            return StoreProblem(.damaged, path, "is damaged: \(findings)")
+            return StoreProblem(.damaged, at: path, "is damaged: \(findings)")
         }
         // A database without tables has no generation: the statement fails.
         guard age == .newest,

@@ -34,7 +34,7 @@ enum StoreFile {
     /// The problem by `errno` of a file that can't be created or written.
     static func lastProblem(_ path: String, _ what: String) -> StoreProblem {
         let reason: StoreProblem.Reason = [ENOSPC, EDQUOT].contains(errno) ? .full : .unusable
-        return StoreProblem(reason, path, "\(what): \(lastError)")
+        return StoreProblem(reason, at: path, "\(what): \(lastError)")
     }
 
     static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
@@ -50,7 +50,7 @@ enum StoreFile {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             Glibc.close(descriptor)
-            throw StoreProblem(.unusable, path, "is not a regular file")
+            throw StoreProblem(.unusable, at: path, "is not a regular file")
         }
         if isNew { giveToOwner(of: folder(of: path), descriptor) }
         return descriptor
@@ -59,7 +59,7 @@ enum StoreFile {
     /// Writes a short text at an offset.
     ///
     /// - Returns: whether all of it was written; if not, `errno` says why.
-    static func write(_ text: String, _ descriptor: Int32, _ offset: off_t) -> Bool {
+    static func write(_ text: String, to descriptor: Int32, at offset: off_t) -> Bool {
         let bytes = Array(text.utf8)
         let count = bytes.span.withUnsafeBytes { bytes in
             // The C border: pointer and count are of one buffer, which outlives the call.

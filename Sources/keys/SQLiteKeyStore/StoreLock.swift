@@ -28,7 +28,7 @@ final class StoreLock: Sendable {
         guard Self.isTaken(descriptor) else {
             let holder = Self.note(descriptor).map { "process \($0.process)" } ?? "a process"
             Glibc.close(descriptor)
-            throw StoreProblem(.locked, database, "is used by another gateway, \(holder)")
+            throw StoreProblem(.locked, at: database, "is used by another gateway, \(holder)")
         }
         ftruncate(descriptor, 0)
         self.descriptor = descriptor
@@ -67,7 +67,7 @@ final class StoreLock: Sendable {
     func note(_ files: StoreFiles, database: String) throws(StoreProblem) {
         let text = "\(getpid()) \(files.texts.joined(separator: " "))\n"
         // The note of another process of this gateway may be longer.
-        guard StoreFile.write(text, descriptor, 0),
+        guard StoreFile.write(text, to: descriptor, at: 0),
             ftruncate(descriptor, off_t(text.utf8.count)) == 0
         else {
             let path = database + Self.suffix
@@ -146,7 +146,7 @@ final class StoreFiles: Sendable {
         for suffix in Self.suffixes {
             let path = database + suffix
             guard let identity = FileIdentity(path: path) else {
-                throw StoreProblem(.replaced, path, "was deleted while it was opened")
+                throw StoreProblem(.replaced, at: path, "was deleted while it was opened")
             }
             files.append(File(suffix: suffix, path: path, identity: identity))
         }

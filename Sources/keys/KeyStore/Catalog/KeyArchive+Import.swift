@@ -185,7 +185,7 @@ final class LineFile {
     private static func unreadable(_ path: String) -> StoreProblem {
         StoreProblem(
             .unusable,
-            path,
+            at: path,
             "can't be read: \(lastError)",
             next: "give a file of lines that this user may read, or - for standard input"
         )
@@ -195,7 +195,7 @@ final class LineFile {
     private static func unwritable(_ what: String) -> StoreProblem {
         StoreProblem(
             .unusable,
-            "/tmp",
+            at: "/tmp",
             "\(what): \(lastError)",
             next: "make room there, or give a file in the place of the pipe"
         )

@@ -264,7 +264,7 @@ package struct KeyChange: Hashable, Sendable {
     package let keys: Int
     package let note: ChangeNote
 
-    package init(_ action: Action, _ keyID: KeyID?, keys: Int, _ note: ChangeNote) {
+    package init(_ action: Action, of keyID: KeyID?, keys: Int, _ note: ChangeNote) {
         self.action = action
         self.keyID = keyID
         self.keys = keys

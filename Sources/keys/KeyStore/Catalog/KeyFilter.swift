@@ -50,23 +50,7 @@ package struct KeyIdentity: Equatable, Sendable {
     package var environment: KeyEnvironment
     package var standing: KeyStanding
     /// Whether only a mark of the key is left, so that nothing else here is known.
-    package var isErased: Bool
-
-    package init(
-        platform: DevicePlatform,
-        publicKey: P256PublicKey,
-        appID: String,
-        environment: KeyEnvironment,
-        standing: KeyStanding,
-        isErased: Bool = false
-    ) {
-        self.platform = platform
-        self.publicKey = publicKey
-        self.appID = appID
-        self.environment = environment
-        self.standing = standing
-        self.isErased = isErased
-    }
+    package var isErased = false
 
     private static let wasDeleted = "the key was deleted, and stays so"
 

@@ -39,7 +39,7 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
     private let next: String?
 
     /// - next: the next step, where it is not the usual one of the reason.
-    package init(_ reason: Reason, _ path: String, _ detail: String, next: String? = nil) {
+    package init(_ reason: Reason, at path: String, _ detail: String, next: String? = nil) {
         self.reason = reason
         self.path = path
         self.detail = detail

@@ -1,26 +1,8 @@
 internal import CPostgreSQL
-internal import KeyStore
+package import KeyStore
 
-/// A statement with its values. Its parameters are `$1`, `$2` and so on.
-struct DatabaseStatement {
-    let sql: String
-    let values: [DatabaseValue]
-
-    init(_ sql: String, _ values: [DatabaseValue] = []) {
-        self.sql = sql
-        self.values = values
-    }
-}
-
-/// The value of a statement's parameter.
-enum DatabaseValue {
-    case number(Int64?)
-    case flag(Bool)
-    case bytes([UInt8]?)
-    case text(String?)
-    case numbers([Int64?])
-    case manyBytes([[UInt8]])
-
+/// Values as PostgreSQL gets them.
+extension StatementValue {
     /// The number of its type in PostgreSQL (catalog `pg_type`; these never change).
     var type: Oid {
         switch self {
@@ -83,7 +65,7 @@ final class DatabaseRows: RandomAccessCollection {
 }
 
 /// One row. Columns are read by their place, from 0. Where there is no such row, all are NULL.
-struct DatabaseRow {
+package struct DatabaseRow: StoredRow {
     fileprivate let rows: DatabaseRows
     fileprivate let row: Int32
 
@@ -95,7 +77,7 @@ struct DatabaseRow {
     }
 
     /// A `bigint`; `nil` for NULL.
-    func number(_ column: Int) throws(JournalError) -> Int64? {
+    package func number(_ column: Int) throws(JournalError) -> Int64? {
         guard let bytes = content(column) else { return nil }
         guard bytes.count == 8 else {
             throw JournalError.damaged("column \(column) has \(bytes.count) bytes and not 8")
@@ -103,41 +85,18 @@ struct DatabaseRow {
         return Int64(bitPattern: bytes.reduce(0 as UInt64) { $0 << 8 | UInt64($1) })
     }
 
-    /// A `bigint` of a column that is never NULL.
-    func present(_ column: Int) throws(JournalError) -> Int64 {
-        guard let number = try number(column) else {
-            throw JournalError.damaged("column \(column) is NULL")
-        }
-        return number
-    }
-
     /// A `boolean`; NULL is false.
-    func flag(_ column: Int) -> Bool { content(column)?.first == 1 }
+    package func flag(_ column: Int) -> Bool { content(column)?.first == 1 }
 
     /// A `bytea`; `nil` for NULL.
-    func bytes(_ column: Int) -> [UInt8]? { content(column).map { Array($0) } }
+    package func bytes(_ column: Int) -> [UInt8]? { content(column).map { Array($0) } }
 
     /// A `text`; `nil` for NULL.
-    func text(_ column: Int) -> String? {
+    package func text(_ column: Int) -> String? {
         content(column).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The most characters of ``line(_:)``.
-    static let lineMax = 512
-
-    /// A `text` for people, on one line: whatever could end the line, or command a terminal, is
-    /// replaced. Other processes have written it.
-    func line(_ column: Int) -> String {
-        var line = ""
-        for scalar in (text(column) ?? "").unicodeScalars.prefix(Self.lineMax) {
-            switch scalar.properties.generalCategory {
-            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate:
-                line.unicodeScalars.append("\u{FFFD}")
-            default: line.unicodeScalars.append(scalar)
-            }
-        }
-        return line
-    }
+    package func damaged(_ detail: String) -> JournalError { .damaged(detail) }
 
     /// The name of a gateway; `nil` where it is none.
     func gatewayName(_ column: Int) -> String? {
