@@ -91,7 +91,7 @@ private struct RolloutKeys: Declared {
         saltKey
     }.checked { $1.schedule = $0.schedule() }
 
-    /// Those of the rollout of a rule's `risk`, which goes by keys.
+    /// Those of the rollout of a rule's `risk`, which counts keys.
     static let keysOfRisk = Keys<Self> {
         MappingReader.scheduleKeys()
         saltKey

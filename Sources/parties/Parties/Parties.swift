@@ -1,7 +1,7 @@
 // The parties that the gateway asks, a folder for each: its settings, its calls, what its answers
 // mean.
 //
-//   Apple           what Receipts and DeviceCheck share: keys of teams, hosts, how a call is written
+//   Apple           what Receipts and DeviceCheck share: keys of teams, hosts, the form of a call
 //   Receipts        newer receipts of keys for older ones
 //   DeviceCheck     the two bits of a device
 //   GoogleList      Google's list of revoked certificates

@@ -35,7 +35,7 @@ struct Ending: Sendable {
     /// Whether clients are left that a drain waits for.
     var hasClients: Bool { if case .draining(_, let clients) = state { clients > 0 } else { true } }
 
-    /// The gateway is told to end. A second time ends the lame-duck delay.
+    /// The gateway is asked to end. A second time ends the lame-duck delay.
     mutating func stopped(lameDuck time: Duration, now: UInt64) -> Action {
         switch state {
         case .none where time > .zero:
