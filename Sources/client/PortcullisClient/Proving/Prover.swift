@@ -176,8 +176,7 @@ final class Prover: Sendable {
             guard var data = signed.clientData(requirement.form, challenge: challenge?.text) else {
                 return bare(request, because: .requestUnfit, fields)
             }
-            let wait = min(limits.strictWait.seconds, patience.longest)
-            let number = await turnstile.enter(within: wait)
+            let number = await self.turn(atMost: patience.longest)
             // Others had their turn meanwhile, and a challenge of seconds may have ended.
             if let taken = challenge, taken.until <= clock.now {
                 challenge = await self.challenge(waits, &patience) ?? taken
@@ -239,6 +238,10 @@ final class Prover: Sendable {
         await patience.wait(atMost: waits.challenge, by: clock) { seconds in
             await challenges.challenge(within: seconds, isHasty: waits.isHasty)
         }
+    }
+
+    private func turn(atMost seconds: Double) async -> Turnstile.Turn? {
+        await turnstile.enter(within: min(limits.strictWait.seconds, seconds))
     }
 
     /// Has the data signed, in their turn.
