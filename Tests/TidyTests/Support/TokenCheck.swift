@@ -137,8 +137,8 @@ struct TokenCheck {
                 "Foundation stands in this file for names alone: take what it reads as a parameter"
             )
         }
-        guard Held.isPure(source), source.token(index).kind == .word,
-            Held.impureTypes.contains(source.token(index).text)
+        guard Held.isPure(source), Held.lockingFiles[source.path] == nil,
+            source.token(index).kind == .word, Held.impureTypes.contains(source.token(index).text)
         else { return nil }
         return source.finding(
             source.token(index).line,
