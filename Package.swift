@@ -445,7 +445,7 @@ let package = Package(
             "PostgreSQLKeyStore",
             uses: policy + kept + ["ConfigurationReading", "LoopbackKit", "TestSupport"]
         ),
-        .tests("SQLiteKeyStore", uses: policy + verdict + ["TestSupport", grdb]),
+        .tests("SQLiteKeyStore", uses: policy + verdict + ["DeviceKey", "TestSupport", grdb]),
         .tests(
             "ConfigurationReading",
             uses: policy + apple + stand
