@@ -58,7 +58,7 @@ actor FakeGateway: HTTPTransport {
     private var keys: Set<String> = []
     private var challenges: Set<String> = []
     private var sessions: [String: (secret: Data, used: Set<UInt64>, keyID: String)] = [:]
-    private var serial = 0
+    private(set) var serial = 0
 
     init() {}
 
