@@ -80,46 +80,24 @@ struct ConnectOptions: ParsableArguments {
 
 /// Readers of the options' texts; each error says what is allowed.
 enum LoadOptionText {
-    @Sendable static func time(_ text: String) throws(LoadError) -> LoadTime {
-        guard let time = LoadTime(text) else {
-            throw LoadError("use a whole number and ms, s, m or h")
-        }
-        return time
+    static let time = reader("use a whole number and ms, s, m or h") { LoadTime($0) }
+    static let mix = reader("use kind=share%, such as replayed=3%,tampered=2%") { Mix($0) }
+    static let content = reader("use bytes, such as 200 or 100..2000") { ContentPlan($0) }
+    static let platforms = reader("use apple, android or apple:3,android:1") { PlatformMix($0) }
+    static let limits = reader("use name>value, such as p99>20ms,wrong>0,failed>3") {
+        RunLimits($0)
     }
+    static let url = reader("use http://HOST[:PORT]/PATH or https://…") { LoadURL($0) }
 
-    @Sendable static func mix(_ text: String) throws(LoadError) -> Mix {
-        guard let mix = Mix(text) else {
-            throw LoadError("use kind=share%, such as replayed=3%,tampered=2%")
+    /// Throws `advice` for a text that `read` does not take.
+    private static func reader<Value>(
+        _ advice: String,
+        _ read: @escaping @Sendable (String) -> Value?
+    ) -> @Sendable (String) throws -> Value {
+        { text in
+            guard let value = read(text) else { throw LoadError(advice) }
+            return value
         }
-        return mix
-    }
-
-    @Sendable static func content(_ text: String) throws(LoadError) -> ContentPlan {
-        guard let plan = ContentPlan(text) else {
-            throw LoadError("use bytes, such as 200 or 100..2000")
-        }
-        return plan
-    }
-
-    @Sendable static func platforms(_ text: String) throws(LoadError) -> PlatformMix {
-        guard let mix = PlatformMix(text) else {
-            throw LoadError("use apple, android or apple:3,android:1")
-        }
-        return mix
-    }
-
-    @Sendable static func limits(_ text: String) throws(LoadError) -> RunLimits {
-        guard let limits = RunLimits(text) else {
-            throw LoadError("use name>value, such as p99>20ms,wrong>0,failed>3")
-        }
-        return limits
-    }
-
-    @Sendable static func url(_ text: String) throws(LoadError) -> LoadURL {
-        guard let url = LoadURL(text) else {
-            throw LoadError("use http://HOST[:PORT]/PATH or https://…")
-        }
-        return url
     }
 
     static func field(_ text: String) throws(LoadError) -> (name: String, value: String) {
@@ -133,11 +111,8 @@ enum LoadOptionText {
     static func number<Number: LosslessStringConvertible & Comparable & Sendable>(
         _ range: ClosedRange<Number>
     ) -> @Sendable (String) throws -> Number {
-        { text in
-            guard let number = Number(text), range.contains(number) else {
-                throw LoadError("\(range.lowerBound)…\(range.upperBound)")
-            }
-            return number
+        reader("\(range.lowerBound)…\(range.upperBound)") { text in
+            Number(text).flatMap { range.contains($0) ? $0 : nil }
         }
     }
 }
