@@ -182,7 +182,7 @@ import Testing
         request.timeoutInterval = 1000
         async let other = session.data(for: request)
         await clock.isAwaited(clock.now.addingTimeInterval(800))
-        // Whichever it has, it was issued by now.
+        // All that was issued so far ends before the request gets its turn.
         let issued = await gateway.issued
         clock.advance(by: 295)
         await gateway.release()

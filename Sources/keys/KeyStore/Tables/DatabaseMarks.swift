@@ -91,7 +91,7 @@ package enum DatabaseMarks {
             ), app,
             DatabaseStatement(
                 "DELETE FROM keys WHERE id \(dialect.numbers("$1")) AND erased_under IS NOT NULL",
-                [.numbers(doubles.map { $0 })]
+                [.numbers(doubles)]
             ),
         ] + marked
     }
