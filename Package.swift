@@ -446,6 +446,10 @@ let package = Package(
             uses: policy + kept + ["ConfigurationReading", "LoopbackKit", "TestSupport"]
         ),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["DeviceKey", "TestSupport", grdb]),
+        .scenarios(
+            "SimulationTests",
+            uses: policy + verdict + ["DeviceKey", "SQLiteKeyStore", "TestSupport"]
+        ),
         .tests(
             "ConfigurationReading",
             uses: policy + apple + stand
