@@ -409,6 +409,10 @@ let package = Package(
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .testProgram("portcullis-app", uses: app + ["ClientKit", "ProvingDriver"]),
         .testProgram("portcullis-apple", uses: ["AppleStandIn"]),
+        .testProgram(
+            "portcullis-suites",
+            uses: ["Encodings", "KeyAttestation", "RequestBinding", "Signatures", "Tokens"]
+        ),
         .support("FuzzTargets", uses: device + fuzzed),
         .scenarios("FuzzTests", uses: ["FuzzTargets"]),
         .scenarios("TidyTests", uses: []),
@@ -459,7 +463,7 @@ let package = Package(
             "Gateway",
             uses: policy + process + ["AppleStandIn", "KeyStore", "LoopbackKit", "Telemetry"]
         ),
-        .tests("EventLoops"),
+        .tests("EventLoops", uses: ["COpenSSL"]),
         .tests("OutboundCalls"),
         .tests("Services", uses: policy + verdict + ["Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
