@@ -171,13 +171,13 @@ private final class EnrolmentStand: Sendable {
     @discardableResult
     func feed(_ document: [UInt8]) -> Bool {
         let now = tick.add(1_000_000_000, ordering: .relaxed).newValue
-        switch enrolment.enrol(document.span, now: Self.now, at: now) {
+        switch enrolment.examine(EnrolmentCall(document, now: Self.now, tick: now)) {
         case .store(let record, let serial):
             FuzzTarget.demand(record.keyID == key.keyID, "no other key enrols")
             _ = enrolment.stored(.failed, spending: serial)
             return true
-        case .refuse: return false
-        case .challenges, .enrolled, .check: preconditionFailure("EnrolmentStand: nothing of it")
+        case .ended(.refuse): return false
+        case .ended, .check: preconditionFailure("EnrolmentStand: nothing of it")
         }
     }
 }

@@ -30,7 +30,7 @@ extension FuzzTarget {
                 app: AppIDHash(appID: appID),
                 after: .zero
             )
-        return assertion.map { table.open(key.keyID, $0, now: now).id } ?? []
+        return assertion.map { table.open(key.keyID, VerifiedEvidence($0), now: now).id } ?? []
     }()
 
     /// An id from nowhere is unknown, and so is a real one with any bit changed. A number has one

@@ -6,8 +6,8 @@ import Verification
 
 @Suite struct ChallengeCallTests {
     /// The challenges of an answer and how long they are good.
-    private func read(_ action: Enrolment.Action) throws -> (texts: [String], lifetime: Int64) {
-        guard case .challenges(_, let texts, let lifetime) = action else { throw Trial.Absent() }
+    private func read(_ outcome: Enrolment.Outcome) throws -> (texts: [String], lifetime: Int64) {
+        guard case .challenges(_, let texts, let lifetime) = outcome else { throw Trial.Absent() }
         return (texts, lifetime)
     }
 

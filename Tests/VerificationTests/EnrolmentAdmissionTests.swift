@@ -236,7 +236,7 @@ import Verification
             case .refuse(let refused):
                 expectEqual(refused.refusal, .enrolmentNotYet)
                 #expect(!isWithin)
-            case .enrolled, .store, .check: Issue.record("no answer of this endpoint")
+            case .enrolled: Issue.record("no answer of this endpoint")
             }
         }
     }

@@ -50,9 +50,7 @@ import Verification
     @Test func `a wrong attestation is a verification in vain, a used challenge is not`() throws {
         let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
-        let service = KeyService(enrolment: fixture.enrolment) { _, _, completion in
-            completion(.failed)
-        }
+        let service = KeyService(enrolment: fixture.enrolment)
         let challenge = try fixture.challenge()
         let rows: [(String, String, Bool)] = [
             ("x", "request-malformed", true),
@@ -79,9 +77,7 @@ import Verification
             $0.examinationsBurst = 0
         }
         let key = Trial.device().makeKey()
-        let service = KeyService(enrolment: fixture.enrolment) { _, _, completion in
-            completion(.failed)
-        }
+        let service = KeyService(enrolment: fixture.enrolment)
         // The first try of a challenge is free.
         let document = EnrolmentFixture.document(key.keyID.base64, "AAAA", try fixture.challenge())
         for _ in 0..<2 { expectEqual(ask(service, document, fixture)?.counter, nil) }

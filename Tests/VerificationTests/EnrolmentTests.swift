@@ -198,14 +198,10 @@ import Verification
         let fixture = try EnrolmentFixture()
         let key = Trial.device().makeKey()
         let document = fixture.document(key, challenge: try fixture.challenge())
-        let bytes = Array(document.utf8)
-        guard
-            case .store(_, let serial) = fixture.enrolment.enrol(
-                bytes.span,
-                now: fixture.now,
-                at: fixture.tick
-            )
-        else { throw Trial.Absent() }
+        let call = EnrolmentCall(Array(document.utf8), now: fixture.now, tick: fixture.tick)
+        guard case .store(_, let serial) = fixture.enrolment.examine(call) else {
+            throw Trial.Absent()
+        }
         let answer = await fixture.answer(fixture.enrolment.stored(.failed, spending: serial))
         expectEqual(answer.status, 503)
         expectEqual(answer.reason, "store-unavailable")

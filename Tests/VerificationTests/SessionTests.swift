@@ -239,7 +239,7 @@ import Verification
         expectEqual(evicted.sessionAbsence, .evicted)
         let opened = SessionTable().open(
             key.keyID,
-            try #require(try trial.ask(&key).grant).assertion,
+            try #require(try trial.ask(&key).grant).evidence,
             now: trial.now.seconds
         )
         var foreign = SoftwareSession(

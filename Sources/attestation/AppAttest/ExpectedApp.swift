@@ -190,13 +190,13 @@ public struct BuildPolicy: Hashable, Codable, Sendable {
     )
 
     /// The fault of a build; the category is judged before the version.
-    enum Finding {
+    package enum Finding {
         case none
         case category(String)
         case version(String)
     }
 
-    func judge(_ extensions: AuthenticatorExtensions) -> Finding {
+    package func judge(_ extensions: AuthenticatorExtensions) -> Finding {
         if let category = extensions.validationCategory {
             if let categories, !categories.contains(category) {
                 return .category("category \(category.name)")

@@ -190,7 +190,7 @@ final class DeviceCheckClient: DeviceChecking {
             switch outcome {
             case nil: break
             case .kept: board.facts.keptChanges += 1
-            case .failed: board.facts.failedChanges += 1
+            case .failed, .tokenRefused: board.facts.failedChanges += 1
             case .dropped: board.facts.droppedChanges += 1
             }
             return (action, outcome, board.updates.pending == 0 ? board.idle : nil)
@@ -220,7 +220,8 @@ final class DeviceCheckClient: DeviceChecking {
         let why: String
         switch outcome {
         case nil, .kept: return
-        case .failed(let fault): why = fault.word
+        case .failed(let fault): why = fault.word("key")
+        case .tokenRefused: why = "token-refused"
         case .dropped: why = "too many wait"
         }
         let now = MonotonicClock.nanoseconds
@@ -256,7 +257,7 @@ extension DeviceFinding {
         switch reply {
         case .bits(let bits, _): self = .bits(bits)
         case .neverSet: self = .bits(.neverSet)
-        case .failed(.tokenRefused): self = .malformed
+        case .tokenRefused: self = .malformed
         case .failed, .done: self = .unavailable
         }
     }
@@ -320,8 +321,8 @@ extension DeviceCallResult {
         case (.neverSet, _): self = .bits(.neverSet, month: nil)
         case (.done, .update(let bits)): self = .bits(bits, month: nil)
         case (.done, _): self = .genuine
-        case (.failed(.tokenRefused), _): self = .tokenRefused
-        case (.failed(let fault), _): self = .unavailable(fault.word)
+        case (.tokenRefused, _): self = .tokenRefused
+        case (.failed(let fault), _): self = .unavailable(fault.word("key"))
         }
     }
 }

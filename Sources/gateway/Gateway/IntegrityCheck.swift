@@ -12,7 +12,7 @@ import Verification
 /// The access tokens by which the gateway asks Google: each is asked for once, by the first request
 /// that needs it, and kept until shortly before its end.
 final class AccessTokens: Sendable {
-    typealias Answer = Result<AccessToken, IntegrityFault>
+    typealias Answer = Result<AccessToken, PartyFault>
     private typealias Asker = @Sendable (Answer) -> Void
 
     private enum Pass {
@@ -54,7 +54,7 @@ final class AccessTokens: Sendable {
         case .wait: break
         case .ask:
             calls.send(IntegrityCall(service, .grant)) { [self] reply in
-                do throws(IntegrityFault) {
+                do throws(PartyFault) {
                     take(.success(try AccessToken(reply, askedAt: now)), account)
                 } catch {
                     take(.failure(error), account)
@@ -173,7 +173,7 @@ struct IntegrityCheck: TokenChecker {
         _ text: [UInt8],
         _ package: String,
         mayRepeat: Bool,
-        _ done: @escaping @Sendable (Result<CallReply, IntegrityFault>) -> Void
+        _ done: @escaping @Sendable (Result<CallReply, PartyFault>) -> Void
     ) {
         access.give(for: service) { answer in
             switch answer {
@@ -204,15 +204,11 @@ extension IntegrityFinding {
             "if it is so for all tokens, link the account's project to the app in the Play Console"
         case .refused(.notYet): "see this machine's clock"
         case .failed(let fault):
-            switch fault {
-            case .accountRefused:
-                "see service_account of the proof, and whether the Play Integrity API is enabled"
-            case .callRefused: "see url of the proof; a redirect is not followed"
-            case .tooMany: "lower rate of the proof, or raise the quota in the Play Console"
-            case .broken: "wait: the service has a fault"
-            case .unreadable: "see what is between this machine and the service"
-            case .unanswered(let failure): failure.nextOfProof
-            }
+            fault.next(
+                credential: "see service_account of the proof, and whether the Play Integrity API "
+                    + "is enabled",
+                quota: "in the Play Console"
+            )
         }
     }
 }

@@ -47,7 +47,6 @@ struct JudgingParts: Sendable {
         return .enrolling(
             below: configuration.endpointsPath,
             enrolment,
-            keys,
             sessions: configuration.sessionOpening.map { (sessions, $0) },
             plan: configuration.servedPlan,
             keySet: configuration.verdict?.publishes == true

@@ -200,17 +200,3 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
         return facts
     }
 }
-
-extension CallFailure {
-    /// The next step for the operator of a proof; `nil` where there is nothing to mend.
-    var nextOfProof: String? {
-        switch self {
-        case .queueFull, .queueTimeout: "raise rate, concurrent or queue of the proof"
-        case .unreachable: "see this machine's names, routes and firewall"
-        case .tls: "see roots of the proof, or this machine's certificates"
-        case .timeout: "see the network, or raise timeout of the proof"
-        case .broken, .garbled, .answerTooLong: "see what is between this machine and the service"
-        case .breakerOpen, .stopping, .noCredential, .noHost: nil
-        }
-    }
-}

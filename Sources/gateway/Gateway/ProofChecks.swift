@@ -307,14 +307,10 @@ extension SiteverifyVerdict {
                 nil
             }
         case .failed(let fault):
-            switch fault {
-            case .secretRefused: "see secret_file of the proof: the service does not accept it"
-            case .callRefused: "see url of the proof; a redirect is not followed"
-            case .tooMany: "lower rate of the proof, or raise the quota at the service"
-            case .broken: "wait: the service has a fault"
-            case .unreadable: "see what is between this machine and the service"
-            case .unanswered(let failure): failure.nextOfProof
-            }
+            fault.next(
+                credential: "see secret_file of the proof: the service does not accept it",
+                quota: "at the service"
+            )
         }
     }
 }

@@ -22,18 +22,31 @@ package import Tokens
 ///
 /// Platforms differ in what attests a key and in nothing else: ``KeyAttestor`` judges it.
 package final class Enrolment: Sendable {
-    /// What the caller does next.
-    package enum Action: Sendable {
-        /// Answer with these challenges, which are good for this number of seconds.
+    /// The answer to a call.
+    package enum Outcome: Sendable {
+        /// These challenges are good for this number of seconds.
         case challenges(ChallengePurpose, [String], lifetimeSeconds: Int64)
-        /// Answer that the key is enrolled: by this call or an earlier one.
+        /// The key is enrolled: by this call or an earlier one.
         case enrolled(KeyID, isNew: Bool)
         case refuse(EnrolmentRefusal)
+    }
+
+    /// The next step of an enrolment: see ``enrol(_:)``.
+    package enum Step: Sendable {
+        case ended(Outcome)
         /// Store this key, then report the result to ``stored(_:spending:)``.
         case store(KeyRecord, spending: ChallengeSerial)
-        /// Have the request's integrity token checked, then report the result to
+        /// Have the call's integrity token checked, then report the result to
         /// ``checked(_:_:at:)``.
         case check(AwaitedIntegrity)
+
+        package static func enrolled(_ keyID: KeyID, isNew: Bool) -> Step {
+            .ended(.enrolled(keyID, isNew: isNew))
+        }
+
+        package static func refuse(_ refusal: EnrolmentRefusal) -> Step {
+            .ended(.refuse(refusal))
+        }
     }
 
     /// A key that may be enrolled as far as Google Play's verdict lets it.
@@ -58,7 +71,7 @@ package final class Enrolment: Sendable {
     private static let challengesPerCallMax = 8
 
     package let issuer: ChallengeIssuer
-    private let keys: KeyTable
+    let keys: KeyTable
     private let admission: EnrolmentAdmission
     let attestor: KeyAttestor
     private let examinationThrottle: Throttle
@@ -102,7 +115,7 @@ package final class Enrolment: Sendable {
         from caller: EnrolmentAdmission.Caller,
         now: UnixTime,
         at tick: UInt64
-    ) -> Action {
+    ) -> Outcome {
         var purpose = ChallengePurpose.assertion
         var count = 1
         var caller = caller
@@ -173,7 +186,7 @@ package final class Enrolment: Sendable {
         "platform", "key_id", "attestation", "chain", "challenge", "context",
     ]
 
-    /// Serves `{"key_id", "attestation", "challenge"}`, or for an Android phone `{"platform":
+    /// Judges `{"key_id", "attestation", "challenge"}`, or for an Android phone `{"platform":
     /// "android", "key_id", "chain", "challenge"}`; with `"context"` where the app has one.
     ///
     /// Checked in this order: the document; the challenge; whether the address, and all together,
@@ -181,17 +194,14 @@ package final class Enrolment: Sendable {
     /// ``KeyAttestor`` does; whether the certificate that attested an Android key has attested too
     /// many. A key that is already enrolled is answered 200, whatever the state of its challenge,
     /// and keeps its counter.
-    ///
-    /// - `addressWait`: nanoseconds until the gateway may verify for the client's address; `nil`
-    ///   when it may now.
-    package func enrol(
-        _ content: Span<UInt8>,
-        now: UnixTime,
-        at tick: UInt64,
-        addressWait: UInt64? = nil
-    ) -> Action {
+    package func examine(_ call: EnrolmentCall) -> Step {
+        let (now, tick) = (call.now, call.tick)
         guard
-            let document = JSONDocument(content, members: Self.keyMembers, lists: ["chain"]),
+            let document = JSONDocument(
+                call.content.span,
+                members: Self.keyMembers,
+                lists: ["chain"]
+            ),
             let keyText = document.string("key_id"), let keyID = KeyID(base64: keyText),
             let evidence = AttestationText(document),
             let challenge = document.string("challenge").map({ Array($0.utf8) }),
@@ -205,7 +215,9 @@ package final class Enrolment: Sendable {
         case .spent: return repeated(keyID, .challengeSpent)
         }
         if !issuer.isFirstTry(of: serial) {
-            if let addressWait { return .refuse(.waiting(.addressThrottled, addressWait)) }
+            if let addressWait = call.addressWait {
+                return .refuse(.waiting(.addressThrottled, addressWait))
+            }
             if let wait = examinationThrottle.take(now: tick) {
                 return .refuse(.waiting(.enrolmentThrottled, wait))
             }
@@ -230,7 +242,7 @@ package final class Enrolment: Sendable {
         for attested: KeyAttestor.Attested,
         _ clientDataHash: SHA256Digest,
         at tick: UInt64
-    ) -> Action {
+    ) -> Step {
         let record = attested.record
         switch issuer.spend(serial) {
         case .spent:
@@ -261,7 +273,7 @@ package final class Enrolment: Sendable {
         _ attested: KeyAttestor.Attested,
         spending serial: ChallengeSerial,
         at tick: UInt64
-    ) -> Action {
+    ) -> Step {
         if let wait = attested.attester.flatMap({ admission.take(attester: $0, tick: tick) }) {
             return throttled(serial, wait)
         }
@@ -269,7 +281,7 @@ package final class Enrolment: Sendable {
     }
 
     /// The challenge is good again: the key may be enrolled later.
-    private func throttled(_ serial: ChallengeSerial, _ wait: UInt64) -> Action {
+    private func throttled(_ serial: ChallengeSerial, _ wait: UInt64) -> Step {
         issuer.takeBack(serial)
         return .refuse(.waiting(.attesterThrottled, wait))
     }
@@ -277,7 +289,7 @@ package final class Enrolment: Sendable {
     /// A call whose challenge is not good: its client may have lost the answer to an earlier call,
     /// and then needs no new key. Nothing is changed, so nothing is verified. A client that knows
     /// the id of another client's key learns no more than a request with that id would tell.
-    private func repeated(_ keyID: KeyID, _ refusal: Refusal) -> Action {
+    private func repeated(_ keyID: KeyID, _ refusal: Refusal) -> Step {
         // Before the table: a key moves from the enrolling ones to the table.
         let isEnrolling = keys.isEnrolling(keyID)
         switch keys.find(keyID) {
@@ -299,7 +311,7 @@ package final class Enrolment: Sendable {
         _ awaited: AwaitedIntegrity,
         _ note: IntegrityNote,
         at tick: UInt64
-    ) -> Action {
+    ) -> Step {
         let rule = awaited.rule
         let isRefused =
             rule.action == .refuse && !note.isMet
@@ -329,7 +341,7 @@ package final class Enrolment: Sendable {
 
     /// The store has answered. If it failed, the challenge is good again: the client sends the same
     /// attestation once more, since Apple attests a key only once.
-    package func stored(_ outcome: EnrolOutcome, spending serial: ChallengeSerial) -> Action {
+    package func stored(_ outcome: EnrolOutcome, spending serial: ChallengeSerial) -> Step {
         switch outcome {
         case .inserted(let keyID): return .enrolled(keyID, isNew: true)
         case .existing(let keyID): return .enrolled(keyID, isNew: false)

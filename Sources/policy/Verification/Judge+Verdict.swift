@@ -52,7 +52,7 @@ extension Judge {
     enum ProvisionalVerdict {
         case refused(Verdict)
         /// Counter and challenge are good now; ``admit(_:_:rule:now:)`` consumes them.
-        case good(VerifiedAssertion)
+        case good(VerifiedEvidence)
     }
 
     /// Makes the checks of ``rule(_:_:rule:now:length:)`` and consumes nothing: the content has not
@@ -113,14 +113,14 @@ extension Judge {
     /// Admits a request that was examined before its content came. The content is what was signed.
     /// Meanwhile the key may have been revoked, and the challenge may have expired or been spent.
     mutating func admit(
-        _ verified: VerifiedAssertion,
+        _ verified: VerifiedEvidence,
         _ proof: Proof,
         rule: Rule,
         now: UnixTime
     ) -> Verdict {
         var verdict = proof.verdict(.pass)
         verdict.level = .signed
-        verdict.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
+        verdict.appVersion = verified.build.bundleVersion.flatMap(AppVersion.init)
         guard let key = keyCheck.find(proof, rule, &verdict) else { return verdict }
         guard KeyCheck.admits(key.stored.environment, key.app) else {
             verdict.outcome = .refuse(.environmentMismatch)
@@ -136,7 +136,7 @@ extension Judge {
     /// device's known state, the key's place in the store, and whether the store may know more of
     /// it.
     struct CheckedProof {
-        let verified: VerifiedAssertion
+        let verified: VerifiedEvidence
         let builds: BuildPolicy
         /// Days after which the key has to be replaced; `nil` for never.
         let keyDaysMax: Int64?
@@ -147,7 +147,7 @@ extension Judge {
         let isOutdated: Bool
 
         init(
-            _ verified: VerifiedAssertion,
+            _ verified: VerifiedEvidence,
             _ key: (stored: StoredKey, app: AppPolicy, isOutdated: Bool)
         ) {
             self.verified = verified
@@ -170,7 +170,7 @@ extension Judge {
     ) -> (verdict: Verdict, checked: CheckedProof?) {
         var verdict = proof.verdict(.pass)
         guard let key = keyCheck.find(proof, rule, &verdict) else { return (verdict, nil) }
-        let verified: VerifiedAssertion?
+        let verified: VerifiedEvidence?
         switch proof.evidence {
         case .assertion(let evidence):
             verified = verify(evidence, signed, key.stored, key.app, &verdict)
@@ -180,7 +180,7 @@ extension Judge {
         }
         guard let verified else { return (verdict, nil) }
         verdict.level = .signed
-        verdict.appVersion = verified.extensions.bundleVersion.flatMap(AppVersion.init)
+        verdict.appVersion = verified.build.bundleVersion.flatMap(AppVersion.init)
         guard KeyCheck.admits(key.stored.environment, key.app) else {
             verdict.outcome = .refuse(.environmentMismatch)
             return (verdict, nil)
@@ -199,7 +199,7 @@ extension Judge {
         _ key: StoredKey,
         _ app: AppPolicy,
         _ verdict: inout Verdict
-    ) -> VerifiedAssertion? {
+    ) -> VerifiedEvidence? {
         guard mayVerify else {
             verdict.outcome = .refuse(.addressThrottled)
             return nil
@@ -304,10 +304,10 @@ extension Judge {
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
         var fault = riskFault(checked, proof, rule: rule, now: now, &verdict)
-        do throws(AssertionRefusal) {
-            try checked.verified.checkBuild(checked.builds)
-        } catch {
-            fault = Refusal(error.reason)
+        switch checked.builds.judge(checked.verified.build) {
+        case .none: break
+        case .category: fault = .categoryRefused
+        case .version: fault = .versionRefused
         }
         if let days = checked.keyDaysMax, now.seconds / 86_400 - checked.attestedDay > days {
             fault = .keyExpired

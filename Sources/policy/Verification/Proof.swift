@@ -6,7 +6,7 @@ import KeyAttestation
 import KeyStore
 import RequestBinding
 import Rules
-import Tokens
+package import Tokens
 
 /// The claims of a request while its content is awaited.
 package struct Proof: Sendable {
@@ -25,9 +25,9 @@ package struct Proof: Sendable {
     /// The line form's client data before and after the digest line; empty in the other forms.
     var linesBefore: [UInt8] = []
     var linesBehind: [UInt8] = []
-    /// The assertion, or the one that opened the session. Set where the declared digest was enough
+    /// The key's signature, or the one that opened the session. Set where the declared digest was enough
     /// to verify the request: the content need only have that digest.
-    var verified: VerifiedAssertion?
+    var verified: VerifiedEvidence?
     /// SHA-256 of the client data that was verified; `nil` where nothing was.
     var signed: SHA256Digest?
 
@@ -113,13 +113,15 @@ enum KeyEvidence: Sendable {
         clientDataHash: SHA256Digest,
         key: P256PublicKey,
         app: AppPolicy
-    ) throws(AssertionRefusal) -> VerifiedAssertion {
+    ) throws(AssertionRefusal) -> VerifiedEvidence {
         switch self {
         case .apple(let assertion):
-            return try assertion.verified(
-                clientDataHash: clientDataHash.bytes.span,
-                key: key,
-                app: app.hash
+            return VerifiedEvidence(
+                try assertion.verified(
+                    clientDataHash: clientDataHash.bytes.span,
+                    key: key,
+                    app: app.hash
+                )
             )
         case .android(let signature):
             let isValid = signature.isValid(
@@ -131,12 +133,7 @@ enum KeyEvidence: Sendable {
                 throw AssertionRefusal(.signatureMismatch, "not signed for \(app.id)")
             }
             // The signature covers the package. No phone signs the build of its app.
-            return VerifiedAssertion(
-                app: app.hash,
-                counter: signature.counter,
-                extensions: .none,
-                flags: 0
-            )
+            return VerifiedEvidence(app: app.hash, counter: signature.counter)
         }
     }
 }
@@ -147,9 +144,9 @@ struct SessionEvidence: Sendable {
     let sequence: SequenceNumber
     let signature: SHA256Digest
 
-    /// The assertion that opened the session, if the request's code is right.
-    func verified(_ code: SHA256Digest) -> VerifiedAssertion? {
-        code.isEqual(constantTime: signature) ? session.assertion : nil
+    /// The signature that opened the session, if the request's code is right.
+    func verified(_ code: SHA256Digest) -> VerifiedEvidence? {
+        code.isEqual(constantTime: signature) ? session.evidence : nil
     }
 
     /// The fault of the sequence number or the key now; nothing is used.
@@ -224,10 +221,10 @@ struct ProofFields {
 /// A reference, so that it costs other requests one word.
 package final class SessionGrant: Sendable {
     package let keyID: KeyID
-    package let assertion: VerifiedAssertion
+    package let evidence: VerifiedEvidence
 
-    init(_ keyID: KeyID, _ assertion: VerifiedAssertion) {
+    init(_ keyID: KeyID, _ evidence: VerifiedEvidence) {
         self.keyID = keyID
-        self.assertion = assertion
+        self.evidence = evidence
     }
 }

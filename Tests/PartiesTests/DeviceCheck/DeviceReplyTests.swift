@@ -55,45 +55,48 @@ import Verification
     @Test(arguments: [
         (
             answer(400, "Missing or incorrectly formatted device token payload"),
-            DeviceFault.tokenRefused
+            DeviceReply.tokenRefused
         ),
         (answer(400, "Bad Device Token"), .tokenRefused),
-        (answer(400, "Missing or incorrectly formatted bits"), .callRefused),
-        (answer(400, "Missing or incorrectly formatted time stamp"), .callRefused),
-        (answer(400, "Missing or badly formatted authorization token"), .callRefused),
+        (answer(400, "Missing or incorrectly formatted bits"), .failed(.callRefused)),
+        (answer(400, "Missing or incorrectly formatted time stamp"), .failed(.callRefused)),
+        (
+            answer(400, "Missing or badly formatted authorization token"),
+            .failed(.callRefused)
+        ),
         (answer(400), .tokenRefused),
         (answer(413), .tokenRefused),
-        (answer(401, "Unable to verify authorization token"), .keyRefused),
-        (answer(403), .keyRefused),
-        (answer(405), .unreadable),
-        (answer(302), .unreadable),
-        (answer(204), .unreadable),
-        (.answered(status: 429, retryAfter: 7, body: []), .tooMany(retryAfter: 7)),
-        (answer(500), .broken(retryAfter: nil)),
-        (.answered(status: 503, retryAfter: 2, body: []), .broken(retryAfter: 2)),
-        (.unsent(.breakerOpen), .unanswered(.breakerOpen)),
-        (.failed(.timeout), .unanswered(.timeout)),
+        (answer(401, "Unable to verify authorization token"), .failed(.credentialRefused)),
+        (answer(403), .failed(.credentialRefused)),
+        (answer(405), .failed(.unreadable)),
+        (answer(302), .failed(.unreadable)),
+        (answer(204), .failed(.unreadable)),
+        (.answered(status: 429, retryAfter: 7, body: []), .failed(.tooMany(retryAfter: 7))),
+        (answer(500), .failed(.broken())),
+        (.answered(status: 503, retryAfter: 2, body: []), .failed(.broken(retryAfter: 2))),
+        (.unsent(.breakerOpen), .failed(.unanswered(.breakerOpen))),
+        (.failed(.timeout), .failed(.unanswered(.timeout))),
     ])
     func `every other status has its meaning, for each call`(
         reply: CallReply,
-        expected: DeviceFault
+        expected: DeviceReply
     ) {
         for question in [DeviceQuestion.query, .update(Self.set), .validate] {
-            expectEqual(DeviceReply(reply, to: question), .failed(expected))
+            expectEqual(DeviceReply(reply, to: question), expected)
         }
     }
 
     @Test func `what is wrong with the call itself is not asked again`() {
-        let final: [DeviceFault] = [
-            .tokenRefused, .callRefused, .keyRefused, .unanswered(.noCredential),
+        let final: [PartyFault] = [
+            .callRefused, .credentialRefused, .unanswered(.noCredential),
             .unanswered(.noHost), .unanswered(.stopping),
         ]
-        for fault in final { #expect(!fault.mayPass, "\(fault.word)") }
-        let passing: [DeviceFault] = [
-            .tooMany(retryAfter: nil), .broken(retryAfter: nil), .unreadable,
+        for fault in final { #expect(!fault.mayPass, "\(fault)") }
+        let passing: [PartyFault] = [
+            .tooMany(), .broken(), .unreadable,
             .unanswered(.breakerOpen), .unanswered(.timeout), .unanswered(.queueFull),
         ]
-        for fault in passing { #expect(fault.mayPass, "\(fault.word)") }
+        for fault in passing { #expect(fault.mayPass, "\(fault)") }
     }
 
     // MARK: Bodies

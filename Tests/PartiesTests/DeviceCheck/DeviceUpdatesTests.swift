@@ -111,7 +111,7 @@ import Verification
             updates.replied(.neverSet, to: key, random: 0),
             .ask(.update(Self.bits(true, false)), device)
         )
-        let fault = DeviceFault.unanswered(.timeout)
+        let fault = PartyFault.unanswered(.timeout)
         var pauses: [Duration] = []
         for _ in 1..<DeviceUpdates.triesMax {
             let (action, outcome) = updates.replied(.failed(fault), to: key, random: 0)
@@ -134,9 +134,9 @@ import Verification
         expect(updates.asked(Self.setsFirst, of: device, key), .ask(.query, device))
         expect(updates.asked(Self.setsFirst, of: device, key), .none)
         expect(
-            updates.replied(.failed(.keyRefused), to: key, random: 0),
+            updates.replied(.failed(.credentialRefused), to: key, random: 0),
             .ask(.query, device),
-            .failed(.keyRefused)
+            .failed(.credentialRefused)
         )
     }
 

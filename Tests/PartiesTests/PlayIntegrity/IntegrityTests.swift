@@ -129,21 +129,20 @@ struct IntegrityTests {
         expectEqual(Self.answered(400), .refused(.invalid))
         expectEqual(Self.answered(403), .refused(.denied))
         expectEqual(Self.answered(413), .refused(.invalid))
-        expectEqual(Self.answered(401), .failed(.accountRefused))
+        expectEqual(Self.answered(401), .failed(.credentialRefused))
         expectEqual(Self.answered(404), .failed(.callRefused))
         expectEqual(Self.answered(302), .failed(.callRefused))
-        expectEqual(Self.answered(429), .failed(.tooMany))
-        expectEqual(Self.answered(503), .failed(.broken))
+        expectEqual(Self.answered(429), .failed(.tooMany()))
+        expectEqual(Self.answered(503), .failed(.broken()))
         let silent = IntegrityFinding(.failed(.timeout), Self.terms, now: Self.now)
         expectEqual(silent, .failed(.unanswered(.timeout)))
     }
 
     // MARK: Access tokens
 
-    private static func access(_ status: Int, _ text: String) -> Result<AccessToken, IntegrityFault>
-    {
+    private static func access(_ status: Int, _ text: String) -> Result<AccessToken, PartyFault> {
         let reply = CallReply.answered(status: status, retryAfter: nil, body: Array(text.utf8))
-        do throws(IntegrityFault) {
+        do throws(PartyFault) {
             return .success(try AccessToken(reply, askedAt: now))
         } catch {
             return .failure(error)
@@ -169,9 +168,9 @@ struct IntegrityTests {
         ] {
             expectEqual(Self.access(200, text), .failure(.unreadable), "\(text)")
         }
-        expectEqual(Self.access(400, ""), .failure(.accountRefused))
-        expectEqual(Self.access(429, ""), .failure(.tooMany))
-        expectEqual(Self.access(500, ""), .failure(.broken))
+        expectEqual(Self.access(400, ""), .failure(.credentialRefused))
+        expectEqual(Self.access(429, ""), .failure(.tooMany()))
+        expectEqual(Self.access(500, ""), .failure(.broken()))
     }
 
     @Test func `a file that is no service account's is refused, with its fault`() throws {

@@ -26,7 +26,7 @@ import Testing
     @Test func `sessions that are opened on many loops at once stay within the limits`() throws {
         let opening = Opening(sessionsMax: 40)
         let keys = (0..<8).map { _ in Opening.makeKey() }
-        let assertions = try keys.map { try Opening.assertion($0) }
+        let assertions = try keys.map { try Opening.evidence($0) }
         DispatchQueue.concurrentPerform(iterations: 8) { loop in
             for number in 0..<500 {
                 let place = (loop + number) % keys.count

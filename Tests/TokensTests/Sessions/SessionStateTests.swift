@@ -60,10 +60,9 @@ import Testing
         let after = try next(try next(opening.table))
         let session = try #require(self.session(after, opened))
         expectEqual(session.keyID, key.keyID)
-        expectEqual(session.assertion.app, before.assertion.app)
-        expectEqual(session.assertion.counter, before.assertion.counter)
-        expectEqual(session.assertion.extensions, before.assertion.extensions)
-        expectEqual(session.assertion.flags, before.assertion.flags)
+        expectEqual(session.evidence.app, before.evidence.app)
+        expectEqual(session.evidence.counter, before.evidence.counter)
+        expectEqual(session.evidence.build, before.evidence.build)
         let line = Array("x".utf8)
         expectEqual(session.signature(of: line.span), before.signature(of: line.span))
         for value in 1...1_000 as ClosedRange<UInt64> {
@@ -72,7 +71,7 @@ import Testing
         #expect(session.use(number(899)))
         #expect(!session.use(number(899)))
         // The next session is none of before.
-        let fresh = after.open(key.keyID, before.assertion, now: 1_000)
+        let fresh = after.open(key.keyID, before.evidence, now: 1_000)
         #expect(fresh.id != opened.id)
         #expect(self.session(after, fresh) != nil)
         expectEqual(after.opened, 2)
@@ -125,7 +124,7 @@ import Testing
         let key = Opening.makeKey()
         let opened = try (0..<SessionTable.perKeyMax).map { _ in try opening.open(key) }
         let after = try next(opening.table)
-        let fresh = after.open(key.keyID, try Opening.assertion(key), now: 1_000)
+        let fresh = after.open(key.keyID, try Opening.evidence(key), now: 1_000)
         #expect(session(after, opened[0]) == nil)
         #expect((opened.dropFirst() + [fresh]).allSatisfy { session(after, $0) != nil })
         expectEqual(after.count(now: 1_000), SessionTable.perKeyMax)

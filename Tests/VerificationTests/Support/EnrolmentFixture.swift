@@ -103,25 +103,20 @@ struct EnrolmentFixture {
 
     /// How a document is answered, the store asked where it has to be.
     func enrol(_ document: String, addressWait: UInt64? = nil) async -> Answer {
-        let bytes = Array(document.utf8)
-        let action = enrolment.enrol(
-            bytes.span,
-            now: now,
-            at: tick,
-            addressWait: addressWait
-        )
-        return await answer(action)
+        var call = EnrolmentCall(Array(document.utf8), now: now, tick: tick)
+        call.addressWait = addressWait
+        return await answer(enrolment.examine(call))
     }
 
-    func challenges(_ document: String, from entry: AddressEntry? = nil) -> Enrolment.Action {
+    func challenges(_ document: String, from entry: AddressEntry? = nil) -> Enrolment.Outcome {
         let bytes = Array(document.utf8)
         let caller = EnrolmentAdmission.Caller(address: .v4(0x7F00_0001), entry: entry)
         return enrolment.challenges(for: bytes.span, from: caller, now: now, at: tick)
     }
 
-    func answer(_ action: Enrolment.Action) async -> Answer {
-        switch action {
-        case .challenges, .enrolled, .refuse: return Answer(ServiceResult(action).response)
+    func answer(_ step: Enrolment.Step) async -> Answer {
+        switch step {
+        case .ended(let outcome): return Answer(ServiceResult(outcome).response)
         case .check(let awaited):
             let note = IntegrityNote(finding, awaited.rule)
             return await answer(enrolment.checked(awaited, note, at: tick))

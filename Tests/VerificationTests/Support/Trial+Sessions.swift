@@ -29,7 +29,7 @@ extension Trial {
     /// Opens a session.
     mutating func openSession(_ key: inout SoftwareKey) throws -> SoftwareSession {
         guard let grant = try ask(&key).grant else { throw Absent() }
-        let opened = sessions.open(grant.keyID, grant.assertion, now: now.seconds)
+        let opened = sessions.open(grant.keyID, grant.evidence, now: now.seconds)
         return SoftwareSession(
             id: String(decoding: opened.id, as: UTF8.self),
             secret: opened.secret.array

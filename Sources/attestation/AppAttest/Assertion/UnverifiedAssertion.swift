@@ -188,8 +188,7 @@ public struct VerifiedAssertion: Sendable {
     /// The flags byte, for logs.
     public let flags: UInt8
 
-    /// An assertion that was verified before, by this process or its predecessor.
-    package init(
+    fileprivate init(
         app: AppIDHash,
         counter: SignCounter,
         extensions: AuthenticatorExtensions,

@@ -69,7 +69,7 @@ enum ServiceTrial {
     ) {
         let now = Int64(Date().timeIntervalSince1970)
         send(IntegrityCall(service, .grant), service, now, https) { reply in
-            do throws(IntegrityFault) {
+            do throws(PartyFault) {
                 let access = try AccessToken(reply, askedAt: now)
                 let question = IntegrityCall.Question.token(token, package: package, access)
                 send(IntegrityCall(service, question), service, now, https) { reply in

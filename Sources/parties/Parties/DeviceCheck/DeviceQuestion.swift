@@ -84,7 +84,9 @@ package enum DeviceReply: Hashable, Sendable {
     case neverSet
     /// An update was stored, or a token is genuine.
     case done
-    case failed(DeviceFault)
+    /// The token is invalid, or of the other environment or of another team.
+    case tokenRefused
+    case failed(PartyFault)
 
     /// Reads the reply to a query.
     ///
@@ -101,15 +103,12 @@ package enum DeviceReply: Hashable, Sendable {
     /// | 5xx | | Apple |
     package init(_ reply: CallReply, to question: DeviceQuestion) {
         switch reply {
-        case .unsent(let fault), .failed(let fault): self = .failed(.unanswered(fault))
         case .answered(200, _, let body): self = Self.success(body, question)
         case .answered(400, _, let body):
-            self = .failed(Self.speaksOfCall(body) ? .callRefused : .tokenRefused)
-        case .answered(413, _, _): self = .failed(.tokenRefused)
-        case .answered(401, _, _), .answered(403, _, _): self = .failed(.keyRefused)
-        case .answered(429, let seconds, _): self = .failed(.tooMany(retryAfter: seconds))
-        case .answered(500...599, let seconds, _): self = .failed(.broken(retryAfter: seconds))
-        case .answered: self = .failed(.unreadable)
+            self = Self.speaksOfCall(body) ? .failed(.callRefused) : .tokenRefused
+        case .answered(413, _, _): self = .tokenRefused
+        case .answered(401, _, _), .answered(403, _, _): self = .failed(.credentialRefused)
+        case .answered, .unsent, .failed: self = .failed(PartyFault(reply) ?? .unreadable)
         }
     }
 
@@ -182,57 +181,5 @@ package enum DeviceReply: Hashable, Sendable {
             guard index == 4 ? byte == UInt8(ascii: "-") : isDigit else { return nil }
         }
         return String(decoding: text, as: UTF8.self)
-    }
-}
-
-/// Why DeviceCheck has not answered the query.
-package enum DeviceFault: Hashable, Sendable {
-    /// The token is invalid, or of the other environment or of another team.
-    case tokenRefused
-    /// Apple regards the gateway's call as wrong: most often because of the clock, or the host.
-    case callRefused
-    /// Apple refuses the team's key, or its token.
-    case keyRefused
-    case tooMany(retryAfter: Int?)
-    case broken(retryAfter: Int?)
-    /// An undocumented answer.
-    case unreadable
-    /// There was no answer.
-    case unanswered(CallFailure)
-
-    /// The label of metrics and the word of the log: add, do not rename.
-    package var word: String {
-        switch self {
-        case .tokenRefused: "token-refused"
-        case .callRefused: "call-refused"
-        case .keyRefused: "key-refused"
-        case .tooMany: "too-many"
-        case .broken: "server-error"
-        case .unreadable: "unreadable"
-        case .unanswered(let fault): fault.rawValue
-        }
-    }
-
-    /// Whether the same call may succeed a little later.
-    package var mayPass: Bool {
-        switch self {
-        case .tokenRefused, .callRefused, .keyRefused: false
-        case .tooMany, .broken, .unreadable: true
-        case .unanswered(let fault):
-            switch fault {
-            case .noCredential, .noHost, .stopping: false
-            case .queueFull, .queueTimeout, .breakerOpen, .unreachable, .tls, .timeout, .broken,
-                .answerTooLong, .garbled:
-                true
-            }
-        }
-    }
-
-    /// The time that Apple asks to wait; `nil` where it names none.
-    package var retryAfter: Duration? {
-        switch self {
-        case .tooMany(let seconds), .broken(let seconds): seconds.map { .seconds($0) }
-        case .tokenRefused, .callRefused, .keyRefused, .unreadable, .unanswered: nil
-        }
     }
 }

@@ -30,7 +30,9 @@ package struct DeviceUpdates: Sendable {
     package enum Outcome: Hashable, Sendable {
         /// Apple has stored the bits.
         case kept(DeviceBits)
-        case failed(DeviceFault)
+        case failed(PartyFault)
+        /// Apple does not take the token.
+        case tokenRefused
         /// Too many changes wait.
         case dropped
     }
@@ -88,6 +90,7 @@ package struct DeviceUpdates: Sendable {
         case (.query, .neverSet): bits = .neverSet
         case (.update(let bits), .done): return ended(keyID, .kept(bits))
         case (_, .failed(let fault)): return failed(fault, &update, keyID, random)
+        case (_, .tokenRefused): return ended(keyID, .tokenRefused)
         case (.query, .done), (.update, .bits), (.update, .neverSet), (.validate, _):
             return failed(.unreadable, &update, keyID, random)
         }
@@ -102,7 +105,7 @@ package struct DeviceUpdates: Sendable {
     }
 
     private mutating func failed(
-        _ fault: DeviceFault,
+        _ fault: PartyFault,
         _ update: inout PendingUpdate,
         _ keyID: KeyID,
         _ random: UInt64

@@ -270,16 +270,11 @@ package struct AccessToken: Hashable, Sendable {
     /// Reads a reply to ``ServiceAccount/grant(at:)`` (RFC 6749 §5.1).
     ///
     /// - wall: second of Unix time at which it was asked for.
-    package init(_ reply: CallReply, askedAt wall: Int64) throws(IntegrityFault) {
-        switch reply {
-        case .unsent(let failure), .failed(let failure): throw .unanswered(failure)
-        case .answered(200, _, let body):
-            guard let read = Self.read(body.span, wall) else { throw .unreadable }
-            (text, end) = read
-        case .answered(429, _, _): throw .tooMany
-        case .answered(500..., _, _): throw .broken
-        case .answered: throw .accountRefused
-        }
+    package init(_ reply: CallReply, askedAt wall: Int64) throws(PartyFault) {
+        if let fault = PartyFault(reply) { throw fault }
+        guard case .answered(200, _, let body) = reply else { throw .credentialRefused }
+        guard let read = Self.read(body.span, wall) else { throw .unreadable }
+        (text, end) = read
     }
 
     private static func read(_ content: Span<UInt8>, _ wall: Int64) -> (String, Int64)? {

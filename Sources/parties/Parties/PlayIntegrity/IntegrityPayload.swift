@@ -218,14 +218,14 @@ package enum IntegrityFinding: Hashable, Sendable {
     /// The token is at fault, or what its client made Google answer.
     case refused(IntegrityRefusal)
     /// Google's service or the settings are at fault, whatever the token.
-    case failed(IntegrityFault)
+    case failed(PartyFault)
 
     /// The label of metrics and the word of the log.
     package var word: String {
         switch self {
         case .good: "good"
         case .refused(let refusal): refusal.rawValue
-        case .failed(let fault): fault.word
+        case .failed(let fault): fault.word("account")
         }
     }
 
@@ -246,11 +246,12 @@ package enum IntegrityFinding: Hashable, Sendable {
     /// Google answers 400 and 403 to tokens that it can't read, and to those of another app. So
     /// these refuse the token. Otherwise a client could choose a token for which a rule forwards.
     package init(_ reply: CallReply, _ terms: IntegrityTerms, now: Int64) {
+        if let fault = PartyFault(reply) {
+            self = .failed(fault)
+            return
+        }
         switch reply {
-        case .unsent(let failure), .failed(let failure): self = .failed(.unanswered(failure))
-        case .answered(401, _, _): self = .failed(.accountRefused)
-        case .answered(429, _, _): self = .failed(.tooMany)
-        case .answered(500..., _, _): self = .failed(.broken)
+        case .answered(401, _, _): self = .failed(.credentialRefused)
         case .answered(200, _, let body):
             do throws(JSONError) {
                 self = try IntegrityPayload(answer: body).judged(terms, now: now)
@@ -260,7 +261,7 @@ package enum IntegrityFinding: Hashable, Sendable {
         case .answered(403, _, _): self = .refused(.denied)
         case .answered(400, _, _), .answered(413, _, _), .answered(422, _, _):
             self = .refused(.invalid)
-        case .answered: self = .failed(.callRefused)
+        case .answered, .unsent, .failed: self = .failed(.callRefused)
         }
     }
 }
@@ -324,30 +325,4 @@ package enum IntegrityRefusal: String, CaseIterable, Hashable, Sendable {
     case expired
     /// Google's clock is ahead of this one by more than a minute.
     case notYet = "not-yet"
-}
-
-/// Why nothing is known of a token.
-package enum IntegrityFault: Error, Hashable, Sendable {
-    /// Google does not accept the service account, or its access token.
-    case accountRefused
-    /// Google does not know what is asked, or answers with a redirect, which is not followed.
-    case callRefused
-    case tooMany
-    case broken
-    /// An answer without documented form.
-    case unreadable
-    /// There was no answer.
-    case unanswered(CallFailure)
-
-    /// The label of metrics and the word of the log: add, do not rename.
-    package var word: String {
-        switch self {
-        case .accountRefused: "account-refused"
-        case .callRefused: "call-refused"
-        case .tooMany: "too-many"
-        case .broken: "server-error"
-        case .unreadable: "unreadable"
-        case .unanswered(let failure): failure.rawValue
-        }
-    }
 }

@@ -200,29 +200,31 @@ package enum SiteverifyVerdict: Hashable, Sendable {
     /// The token is at fault, or what its client made the service answer.
     case refused(TestRefusal)
     /// The service or its settings are at fault, whatever the token.
-    case failed(TestFault)
+    case failed(PartyFault)
 
     /// The label of metrics and the word of the log.
     package var word: String {
         switch self {
         case .good: "good"
         case .refused(let refusal): refusal.rawValue
-        case .failed(let fault): fault.word
+        case .failed(let fault): fault.word("secret")
         }
     }
 
     package init(_ reply: CallReply, _ settings: SiteverifySettings) {
-        switch reply {
-        case .unsent(let failure), .failed(let failure): self = .failed(.unanswered(failure))
-        case .answered(429, _, _): self = .failed(.tooMany)
-        case .answered(500..., _, _): self = .failed(.broken)
-        case .answered(let status, _, let body):
-            do throws(JSONError) {
-                let answer = try SiteverifyAnswer(body, of: settings.service)
-                self = Self.judged(answer, status: status, settings: settings)
-            } catch {
-                self = Self.unread(status)
-            }
+        if let fault = PartyFault(reply) {
+            self = .failed(fault)
+            return
+        }
+        guard case .answered(let status, _, let body) = reply else {
+            self = .failed(.unreadable)
+            return
+        }
+        do throws(JSONError) {
+            let answer = try SiteverifyAnswer(body, of: settings.service)
+            self = Self.judged(answer, status: status, settings: settings)
+        } catch {
+            self = Self.unread(status)
         }
     }
 
@@ -230,7 +232,7 @@ package enum SiteverifyVerdict: Hashable, Sendable {
     private static func unread(_ status: Int) -> SiteverifyVerdict {
         switch status {
         case 200: .failed(.unreadable)
-        case 401, 403: .failed(.secretRefused)
+        case 401, 403: .failed(.credentialRefused)
         // A token may have caused it: its form, or its length.
         case 400, 413, 414, 422: .refused(.call)
         // No such address, or a redirect, which is not followed.
@@ -276,9 +278,9 @@ package enum SiteverifyVerdict: Hashable, Sendable {
 
     private static func meaning(_ code: String) -> SiteverifyVerdict {
         switch code {
-        case "missing-input-secret", "invalid-input-secret": .failed(.secretRefused)
+        case "missing-input-secret", "invalid-input-secret": .failed(.credentialRefused)
         case "missing-remoteip", "invalid-remoteip": .failed(.callRefused)
-        case "internal-error": .failed(.broken)
+        case "internal-error": .failed(.broken())
         case "missing-input-response", "invalid-input-response", "MALFORMED", "MISSING":
             .refused(.invalid)
         // reCAPTCHA and Turnstile don't say which.
@@ -316,35 +318,4 @@ package enum TestRefusal: String, CaseIterable, Hashable, Sendable {
     case call = "call-malformed"
     /// The service names a reason that is not known here.
     case unknownCode = "unknown-code"
-}
-
-/// Why nothing is known of a token.
-package enum TestFault: Hashable, Sendable {
-    /// The service does not accept the secret, or the API key.
-    case secretRefused
-    /// The service does not know what is asked, or answers with a redirect, which is not followed.
-    case callRefused
-    case tooMany
-    case broken
-    /// An answer without documented form.
-    case unreadable
-    /// There was no answer.
-    case unanswered(CallFailure)
-
-    /// The label of metrics and the word of the log: add, do not rename.
-    package var word: String {
-        switch self {
-        case .secretRefused: "secret-refused"
-        case .callRefused: "call-refused"
-        case .tooMany: "too-many"
-        case .broken: "server-error"
-        case .unreadable: "unreadable"
-        case .unanswered(let failure): failure.rawValue
-        }
-    }
-
-    /// All words, for metrics.
-    package static let allCases: [TestFault] =
-        [.secretRefused, .callRefused, .tooMany, .broken, .unreadable]
-        + CallFailure.allCases.map { .unanswered($0) }
 }

@@ -1,4 +1,3 @@
-package import AppAttest
 internal import Cryptography
 package import DeviceKey
 internal import Encodings
@@ -8,10 +7,10 @@ internal import Synchronization
 
 /// One open session. Shared by the event loops; only its window changes.
 package final class Session: Sendable {
-    /// The key whose assertion opened it.
+    /// The key whose signature opened it.
     package let keyID: KeyID
-    /// That assertion. It says which build of the app has opened the session.
-    package let assertion: VerifiedAssertion
+    /// That signature. It says which build of the app has opened the session.
+    package let evidence: VerifiedEvidence
     let id: SessionID
     private let secret: HMACSHA256.Key
     private let window: Mutex<SequenceWindow>
@@ -23,12 +22,12 @@ package final class Session: Sendable {
         _ secret: SHA256Digest,
         window: SequenceWindow,
         keyID: KeyID,
-        assertion: VerifiedAssertion,
+        evidence: VerifiedEvidence,
         succession: SessionSuccession
     ) {
         self.id = id
         self.keyID = keyID
-        self.assertion = assertion
+        self.evidence = evidence
         let bytes = secret.bytes
         self.secret = HMACSHA256.Key(bytes.span)
         self.window = Mutex(window)
@@ -219,46 +218,5 @@ struct SequenceWindow: Sendable {
 
     private func place(of number: UInt64) -> (word: Int, bit: UInt64) {
         (Int(number / 64 % UInt64(words.count)), 1 << (number % 64))
-    }
-}
-
-// The assertion that opened a session, for another process of this gateway.
-extension VerifiedAssertion {
-    func write(to out: inout ByteWriter) {
-        out.block(app.bytes)
-        out.word(UInt64(counter.rawValue))
-        out.byte(flags)
-        out.optional(extensions.validationCategory) { $0.word(UInt64($1.rawValue)) }
-        out.optional(extensions.bundleVersion) { $0.text($1) }
-        out.optional(extensions.codeDirectoryHash) { $0.block($1) }
-        out.optional(extensions.codeDirectoryHashType) { $0.block($1) }
-    }
-
-    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
-        guard let app = AppIDHash(bytes: try bytes.block(max: 32)),
-            let counter = UInt32(exactly: try bytes.word())
-        else { throw ByteReader.Fault() }
-        let flags = try bytes.byte()
-        let category = try bytes.optional { (bytes) throws(ByteReader.Fault) in
-            guard let number = UInt32(exactly: try bytes.word()) else { throw ByteReader.Fault() }
-            return ValidationCategory(rawValue: number)
-        }
-        func block(_ bytes: inout ByteReader) throws(ByteReader.Fault) -> [UInt8] {
-            try bytes.block(max: AuthenticatorExtensions.bytesMax)
-        }
-        let version = try bytes.optional { (bytes) throws(ByteReader.Fault) in
-            try bytes.text(max: AuthenticatorExtensions.bytesMax)
-        }
-        self.init(
-            app: app,
-            counter: SignCounter(rawValue: counter),
-            extensions: AuthenticatorExtensions(
-                validationCategory: category,
-                bundleVersion: version,
-                codeDirectoryHash: try bytes.optional(block),
-                codeDirectoryHashType: try bytes.optional(block)
-            ),
-            flags: flags
-        )
     }
 }

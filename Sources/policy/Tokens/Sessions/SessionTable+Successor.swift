@@ -19,13 +19,13 @@ extension SessionTable {
 
     func open(
         _ keyID: KeyID,
-        _ assertion: VerifiedAssertion,
+        _ evidence: VerifiedEvidence,
         now: Int64,
         by successor: any Successor
     ) -> Opened {
         var out = Question.open.writer
         out.block(keyID.bytes)
-        assertion.write(to: &out)
+        evidence.write(to: &out)
         out.number(now)
         // Without an answer the session counts as over: its client opens another.
         let id =
@@ -50,10 +50,10 @@ extension SessionTable {
             guard let keyID = KeyID(bytes: try answer.block(max: 32)) else {
                 throw ByteReader.Fault()
             }
-            let assertion = try VerifiedAssertion(from: &answer)
+            let evidence = try VerifiedEvidence(from: &answer)
             try answer.end()
             // Its window stays empty: the successor has the one that decides.
-            return .live(session(id, SequenceWindow(width: 1), keyID, assertion))
+            return .live(session(id, SequenceWindow(width: 1), keyID, evidence))
         case 3: return .unknown(.evicted)
         default: return .unknown(.foreign)
         }
@@ -81,10 +81,10 @@ extension SessionTable {
         let subject = try question.block(max: SessionID.byteCount)
         if kind == .open {
             guard let keyID = KeyID(bytes: subject) else { throw ByteReader.Fault() }
-            let assertion = try VerifiedAssertion(from: &question)
+            let evidence = try VerifiedEvidence(from: &question)
             let now = try question.number()
             try question.end()
-            return openedID(keyID, assertion, now: now).bytes
+            return openedID(keyID, evidence, now: now).bytes
         }
         guard let id = SessionID(bytes: subject) else { throw ByteReader.Fault() }
         let value = try question.word()
@@ -105,7 +105,7 @@ extension SessionTable {
         case .live(let session):
             out.byte(2)
             out.block(session.keyID.bytes)
-            session.assertion.write(to: &out)
+            session.evidence.write(to: &out)
         }
         return out.bytes
     }

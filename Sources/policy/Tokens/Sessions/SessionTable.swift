@@ -116,18 +116,18 @@ package final class SessionTable: Sendable {
         key = HMACSHA256.Key(secret.span)
     }
 
-    /// Opens a session for a key that has just made this assertion.
+    /// Opens a session for a key that has just signed this.
     ///
     /// - now: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
-    package func open(_ keyID: KeyID, _ assertion: VerifiedAssertion, now: Int64) -> Opened {
+    package func open(_ keyID: KeyID, _ evidence: VerifiedEvidence, now: Int64) -> Opened {
         if let successor = succession.place.holder {
-            return open(keyID, assertion, now: Self.bounded(now), by: successor)
+            return open(keyID, evidence, now: Self.bounded(now), by: successor)
         }
-        let id = openedID(keyID, assertion, now: now)
+        let id = openedID(keyID, evidence, now: now)
         return Opened(id: id.text, secret: id.secret(under: key))
     }
 
-    func openedID(_ keyID: KeyID, _ assertion: VerifiedAssertion, now: Int64) -> SessionID {
+    func openedID(_ keyID: KeyID, _ evidence: VerifiedEvidence, now: Int64) -> SessionID {
         let now = Self.bounded(now)
         let home = home(of: keyID)
         let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -136,7 +136,7 @@ package final class SessionTable: Sendable {
             expiry: now + limits.lifetime,
             key: key
         )
-        let session = session(id, SequenceWindow(width: limits.window), keyID, assertion)
+        let session = session(id, SequenceWindow(width: limits.window), keyID, evidence)
         makeRoom(in: home, now: now)
         keep(session)
         return id
@@ -153,7 +153,7 @@ package final class SessionTable: Sendable {
         _ id: SessionID,
         _ window: SequenceWindow,
         _ keyID: KeyID,
-        _ assertion: VerifiedAssertion
+        _ evidence: VerifiedEvidence
     ) -> Session {
         let secret = id.secret(under: key)
         return Session(
@@ -161,7 +161,7 @@ package final class SessionTable: Sendable {
             secret,
             window: window,
             keyID: keyID,
-            assertion: assertion,
+            evidence: evidence,
             succession: succession
         )
     }
@@ -274,7 +274,7 @@ extension SessionTable {
                 out.byte(1)
                 out.block(session.id.bytes)
                 out.block(session.keyID.bytes)
-                session.assertion.write(to: &out)
+                session.evidence.write(to: &out)
                 session.writeWindow(to: &out)
             }
         }
@@ -306,14 +306,14 @@ extension SessionTable {
         guard let id = SessionID(bytes: try state.block(max: SessionID.byteCount)),
             let keyID = KeyID(bytes: try state.block(max: 32))
         else { throw ByteReader.Fault() }
-        let assertion = try VerifiedAssertion(from: &state)
+        let evidence = try VerifiedEvidence(from: &state)
         let window = try SequenceWindow(width: limits.window, from: &state)
         // A serial number that came twice would be counted twice.
         guard shard(of: id).sessions.withLock({ $0.find(id.serial) }) == nil else {
             throw ByteReader.Fault()
         }
         live.wrappingAdd(1, ordering: .relaxed)
-        keep(session(id, window, keyID, assertion))
+        keep(session(id, window, keyID, evidence))
     }
 }
 

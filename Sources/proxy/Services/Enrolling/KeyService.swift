@@ -9,79 +9,24 @@ import Verification
 
 /// `POST …/keys`: enrols a key.
 struct KeyService: Service {
-    /// Stores a key. It also spends the challenge where the store does that. It reports the result
-    /// later, on any thread.
-    typealias Store =
-        @Sendable (KeyRecord, ChallengeSerial, @escaping @Sendable (EnrolOutcome) -> Void) -> Void
-
     let enrolment: Enrolment
-    let store: Store
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
-        let action = enrolment.enrol(
-            request.content.span,
-            now: request.now,
-            at: request.tick,
-            addressWait: request.verificationWait
-        )
-        switch action {
-        case .store(let record, let serial): return .afterCommit { stored(record, serial, nil, $0) }
-        case .check(let awaited): return .afterCommit { check(awaited, request, $0) }
-        case .challenges, .enrolled, .refuse: return .now(ServiceResult(action))
-        }
-    }
-
-    private func stored(
-        _ record: KeyRecord,
-        _ serial: ChallengeSerial,
-        _ note: IntegrityNote?,
-        _ completion: @escaping @Sendable (ServiceResult) -> Void
-    ) {
-        store(record, serial) { [enrolment] outcome in
-            var result = ServiceResult(enrolment.stored(outcome, spending: serial))
-            result.integrity = note
-            completion(result)
-        }
-    }
-
-    /// Has the integrity token checked, and stores the key where that lets it.
-    private func check(
-        _ awaited: Enrolment.AwaitedIntegrity,
-        _ request: ServiceRequest,
-        _ completion: @escaping @Sendable (ServiceResult) -> Void
-    ) {
-        let rule = awaited.rule
-        let found = { @Sendable (finding: TokenFinding) in
-            let note = IntegrityNote(finding, rule)
-            let action = enrolment.checked(awaited, note, at: request.tick)
-            guard case .store(let record, let serial) = action else {
-                var result = ServiceResult(action)
-                result.integrity = note
-                return completion(result)
+        var call = EnrolmentCall(request.content, now: request.now, tick: request.tick)
+        call.address = request.address
+        call.addressWait = request.verificationWait
+        (call.tokens, call.tokenChecks) = (request.tokens, request.tokenChecks)
+        switch enrolment.enrol(call) {
+        case .now(let outcome): return .now(ServiceResult(outcome))
+        case .afterCommit(let pending):
+            return .afterCommit { completion in
+                pending { outcome, note in
+                    var result = ServiceResult(outcome)
+                    result.integrity = note
+                    completion(result)
+                }
             }
-            stored(record, serial, note, completion)
         }
-        let text: [UInt8]
-        switch request.tokens[rule.proof] ?? .nothing {
-        case .nothing: return found(.missing)
-        case .unreadable: return found(.malformed)
-        case .text(let shown): text = shown
-        }
-        // A gateway without the proof's check knows nothing of its tokens.
-        guard request.tokenChecks.indices.contains(rule.proof.index) else {
-            return found(.unavailable)
-        }
-        let shown = ShownToken(
-            text: text,
-            proof: rule.proof,
-            rule: "",
-            host: [],
-            address: request.address,
-            binding: awaited.binding,
-            now: request.now
-        )
-        let checking = request.tokenChecks[rule.proof.index].check(shown, found)
-        if case .known(let finding) = checking { found(finding) }
     }
 }
 
@@ -91,15 +36,15 @@ struct ChallengeService: Service {
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         let caller = EnrolmentAdmission.Caller(address: request.address, entry: request.entry)
-        let action = enrolment.challenges(
+        let outcome = enrolment.challenges(
             for: request.content.span,
             from: caller,
             now: request.now,
             at: request.tick
         )
-        var result = ServiceResult(action)
+        var result = ServiceResult(outcome)
         // One token for each challenge; the call itself has paid the first.
-        if case .challenges(_, let texts, _) = action { result.callsOwed = texts.count - 1 }
+        if case .challenges(_, let texts, _) = outcome { result.callsOwed = texts.count - 1 }
         return .now(result)
     }
 }
@@ -114,7 +59,7 @@ struct SessionService: Service {
             preconditionFailure("SessionService: asked by a request that has proved nothing")
         }
         let now = request.now.seconds
-        let opened = sessions.open(grant.keyID, grant.assertion, now: now)
+        let opened = sessions.open(grant.keyID, grant.evidence, now: now)
         var document = JSONWriter(.compact)
         document.object { document in
             document.member("session", String(decoding: opened.id, as: UTF8.self))
@@ -146,8 +91,8 @@ struct UnservedService: Service {
 
 extension ServiceResult {
     /// The answer to a call of the enrolment endpoints.
-    init(_ action: Enrolment.Action) {
-        switch action {
+    init(_ outcome: Enrolment.Outcome) {
+        switch outcome {
         case .challenges(let purpose, let texts, let lifetime):
             self.init(json: .served) { document in
                 document.texts("challenges", texts)
@@ -169,8 +114,6 @@ extension ServiceResult {
             self.init(LocalResponse(.notEnrolled(refused.refusal), details))
             verifiedInVain = refused.isInVain
             counter = Self.counter(of: refused.refusal)
-        case .store, .check:
-            preconditionFailure("ServiceResult: a key that is still to be stored is no answer")
         }
     }
 

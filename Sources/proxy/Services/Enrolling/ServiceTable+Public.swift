@@ -1,5 +1,4 @@
 import HTTPWire
-package import KeyStore
 package import Rules
 package import Tokens
 package import Verification
@@ -17,7 +16,6 @@ extension ServiceTable {
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
-        _ keys: KeyTable,
         sessions: (table: SessionTable, rule: Rule)? = nil,
         plan: [UInt8]? = nil,
         keySet: [UInt8]? = nil,
@@ -27,10 +25,7 @@ extension ServiceTable {
         enrolling(
             below: path,
             challenges: ChallengeService(enrolment: enrolment),
-            keys: KeyService(
-                enrolment: enrolment,
-                store: { keys.enrol($0, spending: $1, completion: $2) }
-            ),
+            keys: KeyService(enrolment: enrolment),
             tokens: enrolment.tokens,
             sessions: sessions.map {
                 (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)

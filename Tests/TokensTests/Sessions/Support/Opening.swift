@@ -32,20 +32,23 @@ struct Opening {
         return device.makeKey()
     }
 
-    /// An assertion that the key has made.
-    static func assertion(_ key: SoftwareKey) throws -> VerifiedAssertion {
+    /// The evidence of an assertion that the key has made.
+    static func evidence(_ key: SoftwareKey) throws -> VerifiedEvidence {
         var key = key
         let clientData = Array("open".utf8)
-        return try UnverifiedAssertion(bytes: key.assertion(clientData: clientData)).verified(
-            clientData: clientData,
-            key: key.publicKey,
-            app: AppIDHash(appID: appID),
-            after: .zero
+        let assertion = try UnverifiedAssertion(bytes: key.assertion(clientData: clientData))
+        return VerifiedEvidence(
+            try assertion.verified(
+                clientData: clientData,
+                key: key.publicKey,
+                app: AppIDHash(appID: appID),
+                after: .zero
+            )
         )
     }
 
     func open(_ key: SoftwareKey, now: Int64 = 1_000) throws -> SessionTable.Opened {
-        table.open(key.keyID, try Self.assertion(key), now: now)
+        table.open(key.keyID, try Self.evidence(key), now: now)
     }
 
     /// The session of an id; `nil` when it is not open.
