@@ -22,7 +22,7 @@ struct DrivenClients {
         (self.proving, self.places) = (proving, places)
     }
 
-    /// What the driver is told, one after the other; nothing for what the server does itself.
+    /// The messages to the driver, in their order; none for a step of the server itself.
     ///
     /// - challenge: one that the gateway gives beside the client.
     mutating func steps(for step: CaseStep, challenge: () -> String?) -> [[String: Any]] {
