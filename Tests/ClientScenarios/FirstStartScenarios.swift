@@ -36,8 +36,8 @@ extension ClientScenarios {
         /// Asks for a challenge: `nil` where it came, and else when the install comes again.
         private static func ask(
             _ install: inout Install,
-            _ gateway: EnrolmentAdmission,
-            _ random: inout SeededGenerator
+            at gateway: EnrolmentAdmission,
+            drawing random: inout SeededGenerator
         ) throws -> Double? {
             let now = start.addingTimeInterval(install.due)
             var action = install.machine.began(now: now)
@@ -84,7 +84,7 @@ extension ClientScenarios {
             let gateway = Self.gateway()
             var waiting = Array(repeating: Install(), count: 5)
             while let first = waiting.indices.min(by: { waiting[$0].due < waiting[$1].due }) {
-                guard let next = try Self.ask(&waiting[first], gateway, &random) else {
+                guard let next = try Self.ask(&waiting[first], at: gateway, drawing: &random) else {
                     waiting.remove(at: first)
                     continue
                 }
