@@ -479,7 +479,10 @@ let package = Package(
         ),
         .tests("SoftwareAuthenticator", uses: policy + ["TestSupport"]),
         .tests("LoadGenerator", uses: policy + load),
-        .tests("ProvingGround", uses: ["LoopbackKit", "LoopbackSockets", "ProvingDriver"]),
+        .tests(
+            "ProvingGround",
+            uses: ["ConfigurationReading", "LoopbackKit", "LoopbackSockets", "ProvingDriver"]
+        ),
         .tests("PortcullisClientTesting", uses: object + ["PortcullisClient"]),
         .scenarios(
             "ClientScenarios",

@@ -31,137 +31,137 @@ package final class ProvingDriver {
             "clock", "contexts", "device-tokens", "installs", "plan", "prewarm", "processes",
             "redirects", "reset", "sessions", "support",
         ]
-        var result: [String: Any] = ["client": "swift", "platform": "ios", "offers": offers]
+        var result = StepResult(client: "swift", platform: "ios", offers: offers)
         while true {
-            let step = try await server.call("/next", result)
-            if step["do"] as? String == "end" { return step["failed"] as? Int ?? 0 }
+            let step: Step = try await server.call("/next", result)
+            if step.do == "end" { return step.failed ?? 0 }
             do {
-                result = try await take(step)
+                result = StepResult(answers: try await answers(to: step))
             } catch {
-                result = ["error": "\(error)"]
+                result = StepResult(error: "\(error)")
             }
         }
     }
 
-    private func take(_ step: [String: Any]) async throws -> [String: Any] {
-        let number = step["process"] as? Int
-        let context = (step["context"] as? String).map { Data($0.utf8) }
-        switch step["do"] as? String {
-        case "start": apps[number ?? 1] = try DrivenApp(step, context, in: folder, misconduct)
-        case "send": return ["answers": try await answers(to: step["requests"])]
-        case "clock": try app(number).clock.advance(to: step)
-        case "prewarm":
-            let session = try app(number).session
-            Task { await session.prewarm() }
-        case "reset":
-            let session = try app(number).session
-            if let context {
-                try await session.reset(context: context)
-            } else {
-                await session.reset()
+    /// Does a step.
+    private func answers(to step: Step) async throws -> [DrivenAnswer] {
+        guard let number = step.process else { throw DriverFault("no process") }
+        if step.do == "start" {
+            apps[number] = try DrivenApp(step, in: folder, misconduct)
+            return []
+        }
+        guard let app = apps[number] else { throw DriverFault("no process \(number)") }
+        switch step.do {
+        case "send":
+            return try await withThrowingTaskGroup(of: DrivenAnswer.self) { group in
+                for request in step.requests ?? [] {
+                    guard let app = apps[request.process] else { throw DriverFault("no process") }
+                    group.addTask { try await app.answer(to: request) }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
             }
-        case "sign-out": try await app(number).session.signOut()
-        case "stop": apps[number ?? 1] = nil
+        case "clock": app.setAhead(by: step.ahead ?? 0)
+        case "prewarm": Task { await app.session.prewarm() }
+        case "reset":
+            if let context = step.context {
+                try await app.session.reset(context: Data(context.utf8))
+            } else {
+                await app.session.reset()
+            }
+        case "sign-out": await app.session.signOut()
+        case "stop": apps[number] = nil
         default: throw DriverFault("an unknown step")
         }
-        return [:]
-    }
-
-    private func app(_ number: Int?) throws -> DrivenApp {
-        guard let app = number.flatMap({ apps[$0] }) else { throw DriverFault("no such process") }
-        return app
-    }
-
-    private func answers(to requests: Any?) async throws -> [[String: Any]] {
-        let work = try (requests as? [[String: Any]] ?? []).map { request in
-            let app = try app(request["process"] as? Int)
-            return (app, try app.request(request))
-        }
-        return await withTaskGroup(of: DrivenAnswer.self) { group in
-            for (app, request) in work { group.addTask { await app.answer(to: request) } }
-            return await group.reduce(into: []) { $0.append($1.json) }
-        }
+        return []
     }
 }
 
-/// Why a step can't be done.
-struct DriverFault: Error, CustomStringConvertible {
-    let description: String
+/// A step, as the proving ground says it.
+private struct Step: Decodable {
+    struct Request: Decodable {
+        let process: Int
+        let method: String
+        let path: String
+        let fields: [[String]]
+        let content: Data?
+    }
 
-    init(_ description: String) { self.description = description }
+    let `do`: String
+    let process: Int?
+    let gateway: URL?
+    let device: URL?
+    let record: String?
+    let ahead: Double?
+    let supported: Bool?
+    let plan: Bool?
+    let sessions: Bool?
+    let context: String?
+    let requests: [Request]?
+    let failed: Int?
+}
+
+/// What the proving ground gets: which client it is, and then what came of each step.
+private struct StepResult: Encodable {
+    var client: String?
+    var platform: String?
+    var offers: [String]?
+    var answers: [DrivenAnswer]?
+    var error: String?
 }
 
 /// An app under the driver.
 private struct DrivenApp: Sendable {
     let session: PortcullisSession
-    let clock = ShiftedClock()
-    private let gateway: String
+    private let clock = ShiftedClock()
+    private let gateway: URL
     private let misconduct: Misconduct?
 
-    init(
-        _ start: [String: Any],
-        _ context: Data?,
-        in folder: URL,
-        _ misconduct: Misconduct?
-    ) throws {
-        func text(_ name: String) throws -> String {
-            guard let text = start[name] as? String else { throw DriverFault("no \(name)") }
-            return text
-        }
-        (gateway, self.misconduct) = (try text("gateway"), misconduct)
-        guard let url = URL(string: gateway), let place = URL(string: try text("device")) else {
-            throw DriverFault("no gateway")
-        }
-        var configuration = PortcullisConfiguration(gateway: url)
+    init(_ start: Step, in folder: URL, _ misconduct: Misconduct?) throws {
+        guard let gateway = start.gateway, let device = start.device, let record = start.record
+        else { throw DriverFault("no gateway, device or record") }
+        (self.gateway, self.misconduct) = (gateway, misconduct)
+        let service = RemoteDevice(device, isSupported: start.supported ?? true)
+        var configuration = PortcullisConfiguration(gateway: gateway)
         configuration.routeMemory = .none
         configuration.clock = clock
-        configuration.fetchesPlan = start["plan"] as? Bool ?? false
-        configuration.usesSessions = start["sessions"] as? Bool ?? false
-        configuration.context = context
-        let device = RemoteDevice(place, isSupported: start["supported"] as? Bool ?? true)
-        configuration.deviceTokens = device
-        let record = misconduct == .forgets ? UUID().uuidString : try text("record")
+        configuration.fetchesPlan = start.plan ?? false
+        configuration.usesSessions = start.sessions ?? false
+        configuration.context = start.context.map { Data($0.utf8) }
+        configuration.deviceTokens = service
+        let name = misconduct == .forgets ? UUID().uuidString : record
         session = PortcullisSession(
             configuration,
-            service: device,
-            store: FileEnrolmentStore(file: folder.appending(path: record)),
+            service: service,
+            store: FileEnrolmentStore(file: folder.appending(path: name)),
             transport: MisreadingTransport(misconduct)
         )
-        clock.advance(to: start)
+        setAhead(by: start.ahead ?? 0)
     }
 
-    func request(_ step: [String: Any]) throws -> URLRequest {
-        guard let url = URL(string: gateway + (step["path"] as? String ?? "/")) else {
-            throw DriverFault("no path")
+    /// Moves the clock to so many seconds before the system's.
+    func setAhead(by seconds: Double) {
+        clock.advance(by: seconds - clock.now.timeIntervalSinceNow)
+    }
+
+    func answer(to step: Step.Request) async throws -> DrivenAnswer {
+        guard let url = URL(string: gateway.absoluteString + step.path) else {
+            throw DriverFault("\(step.path) is no path")
         }
         var request = URLRequest(url: url)
         // On Linux, URLSession waits this long where a connection has ended without an answer.
         request.timeoutInterval = 12
-        request.httpMethod = step["method"] as? String
-        request.httpBody = (step["content"] as? String).flatMap { Data(base64Encoded: $0) }
-        for field in step["fields"] as? [[String]] ?? [] where field.count == 2 {
+        (request.httpMethod, request.httpBody) = (step.method, step.content)
+        for field in step.fields where field.count == 2 {
             request.setValue(field[1], forHTTPHeaderField: field[0])
         }
-        return request
-    }
-
-    func answer(to request: URLRequest) async -> DrivenAnswer {
         let answer = await DrivenAnswer(to: request, session)
         guard misconduct == .insists, answer.outcome == "may-have-run" else { return answer }
         return await DrivenAnswer(to: request, session)
     }
 }
 
-extension ShiftedClock {
-    /// Moves it forward to where a step has it: so many seconds before the system's.
-    fileprivate func advance(to step: [String: Any]) {
-        let ahead = (step["ahead"] as? NSNumber)?.doubleValue ?? 0
-        advance(by: ahead - now.timeIntervalSinceNow)
-    }
-}
-
 /// What the app got for one request.
-private struct DrivenAnswer: Sendable {
+private struct DrivenAnswer: Sendable, Encodable {
     private(set) var outcome = "answered"
     private var status: Int?
     private var fields: [String: String] = [:]
@@ -185,11 +185,5 @@ private struct DrivenAnswer: Sendable {
         } catch {
             (outcome, self.error) = ("failed", "\(error)")
         }
-    }
-
-    var json: [String: Any] {
-        var json: [String: Any] = ["outcome": outcome, "fields": fields, "tokens": tokens]
-        (json["status"], json["error"]) = (status, error)
-        return json
     }
 }

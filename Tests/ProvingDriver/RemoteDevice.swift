@@ -19,18 +19,24 @@ struct RemoteCalls: Sendable {
     init(_ server: URL) { self.server = server }
 
     /// - Throws: ``DriverFault`` with the word of a device that fails.
-    func call(_ path: String, _ content: [String: Any]) async throws -> [String: Any] {
+    func call<Answer: Decodable>(_ path: String, _ content: some Encodable) async throws -> Answer {
         var request = URLRequest(url: server.appending(path: path))
         request.httpMethod = "POST"
         request.timeoutInterval = Self.patience
-        request.httpBody = try JSONSerialization.data(withJSONObject: content)
+        request.httpBody = try JSONEncoder().encode(content)
         let (data, response) = try await Self.session.data(for: request)
-        let object = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
         guard (response as? HTTPURLResponse)?.statusCode == 200 else {
-            throw DriverFault(object["error"] as? String ?? "no answer")
+            throw DriverFault(try JSONDecoder().decode([String: String].self, from: data)["error"])
         }
-        return object
+        return try JSONDecoder().decode(Answer.self, from: data)
     }
+}
+
+/// Why a step, or a call of the device, can't be done.
+struct DriverFault: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String?) { self.description = description ?? "no answer" }
 }
 
 /// The device of the proving ground.
@@ -50,14 +56,14 @@ struct RemoteDevice: AttestationService, DeviceTokenService {
         _ keyID: String,
         clientDataHash: Data
     ) async throws(AttestationServiceError) -> Data {
-        try await data("attestation", of: "/attest", keyID, clientDataHash)
+        try await data("attestation", of: "/attest", key: keyID, hash: clientDataHash)
     }
 
     func generateAssertion(
         _ keyID: String,
         clientDataHash: Data
     ) async throws(AttestationServiceError) -> Data {
-        try await data("assertion", of: "/assert", keyID, clientDataHash)
+        try await data("assertion", of: "/assert", key: keyID, hash: clientDataHash)
     }
 
     func generateToken() async throws(AttestationServiceError) -> Data {
@@ -67,11 +73,11 @@ struct RemoteDevice: AttestationService, DeviceTokenService {
     private func data(
         _ member: String,
         of path: String,
-        _ keyID: String? = nil,
-        _ hash: Data? = nil
+        key: String? = nil,
+        hash: Data? = nil
     ) async throws(AttestationServiceError) -> Data {
         var content: [String: String] = [:]
-        (content["key_id"], content["hash"]) = (keyID, hash?.base64EncodedString())
+        (content["key_id"], content["hash"]) = (key, hash?.base64EncodedString())
         guard let data = Data(base64Encoded: try await text(member, of: path, content)) else {
             throw .unknownSystemFailure
         }
@@ -84,8 +90,8 @@ struct RemoteDevice: AttestationService, DeviceTokenService {
         _ content: [String: String] = [:]
     ) async throws(AttestationServiceError) -> String {
         do {
-            let answer = try await calls.call(path, content)
-            guard let text = answer[member] as? String else { throw DriverFault("no \(member)") }
+            let answer: [String: String] = try await calls.call(path, content)
+            guard let text = answer[member] else { throw DriverFault("no \(member)") }
             return text
         } catch {
             let words: [String: AttestationServiceError] = [

@@ -54,6 +54,10 @@ import Testing
             "middle[0].reason: found \"moon\"; use a reason of the gateway's"
         ),
         (
+            head + "steps: [{ send: { bytes: \"?\" } }]\n",
+            "steps[0].send.bytes: found \"?\"; use base64"
+        ),
+        (
             head + "always: sometimes\nsteps: [{ send: {} }]\n",
             "signing/case.yaml:4: always: found"
         ),

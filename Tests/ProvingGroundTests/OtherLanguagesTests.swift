@@ -35,6 +35,11 @@ import Testing
         Row(client: .python, platform: "ios", groups: CaseFolder.groups),
         Row(client: .python, platform: "android", groups: ["signing", "enrolment", "recovery"]),
         Row(client: .typeScript, platform: "ios", groups: CaseFolder.groups),
+        Row(
+            client: .typeScript,
+            platform: "android",
+            groups: ["signing", "enrolment", "recovery"]
+        ),
     ].flatMap(\.parts)
 
     @Test(.enabled(if: Place.isPossible), arguments: rows.filter(isPossible))

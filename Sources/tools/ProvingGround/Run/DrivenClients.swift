@@ -1,9 +1,9 @@
 import Cryptography
 import Encodings
 
-/// The clients of a case, as far as its driver has to know them: which of them run, on which record,
-/// and how far their clock is ahead. It writes the steps that the driver gets, each so that the
-/// driver has nothing to work out.
+/// The clients of a case, as far as its driver has to know them: which of them run, on which
+/// record, and how far their clock is ahead. It writes the steps that the driver gets, each so that
+/// the driver has nothing to work out.
 struct DrivenClients {
     /// Where clients of a case find gateway and device.
     struct Places {
@@ -22,7 +22,7 @@ struct DrivenClients {
         (self.proving, self.places) = (proving, places)
     }
 
-    /// The messages to the driver, in their order; none for a step of the server itself.
+    /// What the driver gets, one after the other; nothing for what the server does itself.
     ///
     /// - challenge: one that the gateway gives beside the client.
     mutating func steps(for step: CaseStep, challenge: () -> String?) -> [[String: Any]] {
@@ -30,15 +30,14 @@ struct DrivenClients {
         switch step.deed {
         case .start(let start): return steps(starting: start, number)
         case .send(let sending):
-            return [
-                told(number, "send", ["requests": requests(sending, number, challenge: challenge)])
-            ]
+            let requests = requests(sending, number, challenge: challenge)
+            return [told(number, do: "send", ["requests": requests])]
         case .clock(let seconds):
             secondsAhead += seconds
-            return running.sorted().map { told($0, "clock", ["ahead": secondsAhead]) }
-        case .prewarm: return [told(number, "prewarm")]
-        case .reset(let context): return [told(number, "reset", ["context": context])]
-        case .signOut: return [told(number, "sign-out")]
+            return running.sorted().map { told($0, do: "clock", ["ahead": secondsAhead]) }
+        case .prewarm: return [told(number, do: "prewarm")]
+        case .reset(let context): return [told(number, do: "reset", ["context": context])]
+        case .signOut: return [told(number, do: "sign-out")]
         case .stop: return stop([number])
         default: return []
         }
@@ -50,7 +49,7 @@ struct DrivenClients {
     private mutating func stop(_ numbers: Set<Int>) -> [[String: Any]] {
         let stopped = numbers.intersection(running)
         running.subtract(stopped)
-        return stopped.sorted().map { told($0, "stop") }
+        return stopped.sorted().map { told($0, do: "stop") }
     }
 
     private mutating func steps(starting start: ClientStart, _ number: Int) -> [[String: Any]] {
@@ -65,7 +64,7 @@ struct DrivenClients {
             "supported": start.isSupported, "plan": start.plan, "sessions": start.sessions,
             "context": start.context,
         ]
-        return stops + [told(number, "start", members)]
+        return stops + [told(number, do: "start", members)]
     }
 
     /// Each request as it is to be sent.
@@ -95,7 +94,7 @@ struct DrivenClients {
 
     private func told(
         _ number: Int,
-        _ deed: String,
+        do deed: String,
         _ members: [String: Any?] = [:]
     ) -> [String: Any] {
         members.compactMapValues { $0 }
