@@ -46,7 +46,9 @@ struct ReportCommand: ParsableCommand {
             waiting: Self.waitMilliseconds
         )
         try gateway.call(request, about: rule) { response in
-            StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+            ExitStatus(
+                isYes: StandardOutput.write(String(decoding: response.content, as: UTF8.self))
+            )
         }
     }
 
@@ -90,7 +92,9 @@ struct WhyCommand: ParsableCommand {
         let name = KeyID(base64: self.name).map(\.logName) ?? self.name
         let page = (json ? "/why/json" : "/why") + member.query
         try gateway.call(.init(.post, page, at: .lookup, content: Array(name.utf8))) { response in
-            StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+            ExitStatus(
+                isYes: StandardOutput.write(String(decoding: response.content, as: UTF8.self))
+            )
         }
     }
 }
