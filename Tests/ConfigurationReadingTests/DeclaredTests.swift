@@ -81,7 +81,7 @@ private struct Kettle: Declared, Equatable {
             schema.rows.map { [$0.key, $0.standard ?? "", $0.allowed, $0.meaning] },
             [
                 [
-                    "name", "", "a kettle's name",
+                    "name", "", "a kettle's name (${NAME})",
                     "The name of the kettle. A change needs a restart.",
                 ],
                 [

@@ -12,6 +12,8 @@ struct MemoryFiles: ConfigurationFiles {
     var inMemory: Set<String> = []
     /// Folders that can't be written.
     var readOnly: Set<String> = []
+    /// The environment.
+    var variables: [String: String] = [:]
 
     func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
         _ = try permissions(of: path)
@@ -39,6 +41,8 @@ struct MemoryFiles: ConfigurationFiles {
     func isInMemory(_ folder: String) -> Bool { inMemory.contains(folder) }
 
     func isReadOnly(_ folder: String) -> Bool { readOnly.contains(folder) }
+
+    func variable(_ name: String) -> String? { variables[name] }
 
     func permissions(of path: String) throws(FileFault) -> UInt16 {
         guard files[path] != nil else { throw .missing }

@@ -105,6 +105,26 @@ import Verification
         #expect(pages.count >= 5)
     }
 
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `the table of exit statuses has each command, and says what each status means`() throws {
+        func rows(_ kind: String) throws -> [[String]] {
+            let program = Repository.programs.appending(path: "portcullis").path
+            let printed = try ChildProcess.run(program, ["reference", kind], input: "").printed
+            return printed.split(separator: "\n").dropFirst(2).map { line in
+                line.dropFirst(2).dropLast(2).components(separatedBy: " | ")
+            }
+        }
+        let exits = try rows("exits")
+        #expect(exits.count > 35)
+        expectEqual(exits.filter { $0.count != 4 || $0.contains("") }, [])
+        let commands = try rows("commands").map { row in
+            row[0].replacing("`", with: "").split(separator: " ").prefix { word in
+                word.allSatisfy { $0.isLetter && $0.isLowercase }
+            }.joined(separator: " ")
+        }
+        expectEqual(Set(exits.map { $0[0].replacing("`", with: "") }), Set(commands))
+    }
+
     @Test func `each topic of help is the name of one page`() {
         let pages = ["deploy", "rules", "Sources/client"].flatMap(Repository.pages)
         let topics = pages.compactMap { page in

@@ -42,7 +42,7 @@ package struct AdminListener: Sendable, Declared {
     private static let hostNames = ValueForm<[String]>.texts(
         "host names, without a port",
         text: \.self
-    ) { ServerAddress.isName($0[...]) ? $0.lowercased() : nil }
+    ) { ServerAddress.isName($0[...]) ? $0.lowercased() : nil }.takingVariables
 
     /// All listeners, in the order of the file. One may stand without a list.
     static let form = ValueForm<[AdminListener]>(
@@ -114,7 +114,8 @@ package struct AdminListener: Sendable, Declared {
         let log = files.log
         let own = tokenFile.map { log.located("\(keyPath).token_file", $0) }
         let reading = readTokenFile.map { log.located("\(keyPath).read_token_file", $0) }
-        if let fault = fault(own, reading: reading, log) {
+        let isAssumed = log.assumes(valueAt: "\(keyPath).address")
+        if !isAssumed, let fault = fault(own, reading: reading, log) {
             log.error(fault.part, found: fault.found, use: fault.use)
             return self
         }
@@ -172,7 +173,7 @@ package struct AdminListener: Sendable, Declared {
         let use =
             "a file with one line of \(lengths.lowerBound)…\(lengths.upperBound) visible "
             + "characters: (umask 077; openssl rand -hex 32 > \(path))"
-        let bytes = files.secret(file, limit: lengths.upperBound + 1, use: use)
+        let bytes = files.secret(file, limit: lengths.upperBound + 1, use: use, .line)
         guard let bytes else { return nil }
         if let token = OperatorToken(file: bytes) { return token }
         files.log.error(file, found: "no token in \(path)", use: use)

@@ -46,13 +46,13 @@ struct AppSettings: Declared, Sendable {
 
     /// What is said of an Android app alone.
     fileprivate static let androidKeys = Keys<Self> {
-        Key("android", orNone: \.packageName, .text("a package name, as com.example.shop", package))
+        Key("android", orNone: \.packageName, .name("a package name, as com.example.shop", package))
             .means("The package name. Rules name the app by it.")
         AndroidDemands.Settings.keys.all.map { Key($0, of: \.phone) }
     }
 
     static let keys = Keys<Self> {
-        Key("id", \.id, .text("an App ID: prefix, dot, bundle identifier", appID))
+        Key("id", \.id, .name("an App ID: prefix, dot, bundle identifier", appID))
             .means("The App ID: the team's prefix, a dot, the bundle identifier.")
         Key("environments", \.environments, .words())
             .means(
@@ -161,7 +161,9 @@ extension Stated<AppSettings> {
         let policy = value.policy(nil)
         // All of Apple's begin with the id of a team.
         let team = String(name.value.prefix { $0 != "." })
-        if !policy.environments.isEmpty, !AppleCredential.isID(team) {
+        if !policy.environments.isEmpty, !AppleCredential.isID(team),
+            !files.log.assumes(valueAt: name.keyPath)
+        {
             files.log.error(
                 name,
                 found: "\(SourceNode.quoted(name.value)) without the prefix of a team",
@@ -235,6 +237,8 @@ extension Stated<AppSettings> {
             let bytes = try files.disk.contents(of: file, limit: X509Certificate.pemBytesMax)
             return try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
         } catch let fault as FileFault {
+            let isAssumed = files.log.assumes(path, at: files.path(of: path), fault)
+            guard !isAssumed else { return [StandIn.authority] }
             files.log.error(path, found: "\(fault.found) (\(path.value))", use: use)
         } catch {
             files.log.error(path, found: "no certificate in \(path.value)", use: use)

@@ -18,7 +18,7 @@ private struct AppleKeyFile: Declared {
             .mandatory("file: AuthKey_….p8, as downloaded from developer.apple.com")
     }
 
-    private static let id = ValueForm<String>.text("ten capital letters and digits") { text in
+    private static let id = ValueForm<String>.name("ten capital letters and digits") { text in
         AppleCredential.isID(text) ? text : nil
     }
 
@@ -55,7 +55,10 @@ extension AppleSettings: Declared {
         }
         guard let inner = reader.inner("hosts", keys) else { return }
         for host in AppleHost.all {
-            let address = inner.value(host.key, use: "https://host or https://host:port") { text in
+            let address = inner.takingVariables.value(
+                host.key,
+                use: "https://host or https://host:port"
+            ) { text in
                 OutboundKeys.isAddress(text, scheme: "https://", needsPort: false) ? text : nil
             }
             guard let address else { continue }
@@ -95,7 +98,9 @@ extension Stated<AppleSettings> {
         else { return nil }
         let use = "a readable .p8 file; relative paths count from the configuration's folder"
         let limit = AppleCredential.fileBytesMax
-        guard let bytes = files.secret(file, limit: limit, use: use) else { return nil }
+        guard let bytes = files.secret(file, limit: limit, use: use, .privateKey) else {
+            return nil
+        }
         do throws(AppleKeyFault) {
             return try AppleCredential(
                 teamID: team.value,

@@ -5,31 +5,43 @@ import Services
 
 /// The report of `portcullis check`.
 package struct Check: Sendable {
-    /// The errors; without any, the meaning of the configuration, and then its warnings, which a
-    /// reader must not have to look for above.
-    package let text: String
-    /// 0 when the configuration can be served, 1 when not. Warnings don't change it.
-    package let exitStatus: Int32
+    let loaded: LoadedConfiguration
+    /// The user's name of the file.
+    let file: String
+    /// Those of the load, and that no command reaches the gateway.
+    let warnings: [Problem]
+    /// `nil` for a refused configuration.
+    let coverage: Coverage?
 
     /// Reports on the configuration that was loaded from a file, under the user's name of the file.
     package init(_ loaded: LoadedConfiguration, file: String) {
-        guard let configuration = loaded.configuration else {
-            var lines = loaded.problems.map(\.text)
-            lines.append("\(file): refused, \(Self.count(loaded.errors.count, "error"))")
-            text = lines.joined(separator: "\n") + "\n"
-            exitStatus = 1
-            return
-        }
+        (self.loaded, self.file) = (loaded, file)
+        coverage = loaded.configuration.map { Coverage($0) }
         // Without any admin listener the summary says so: that is asked for.
-        let silence = configuration.admin.isEmpty ? nil : configuration.commandProblem
-        let warnings = loaded.warnings + [silence].compactMap(\.self)
+        let silence = loaded.configuration.flatMap { $0.admin.isEmpty ? nil : $0.commandProblem }
+        warnings = loaded.warnings + [silence].compactMap(\.self)
+    }
+
+    /// 0 when the configuration can be served, 1 when not. Warnings don't change it.
+    package var exitStatus: Int32 { loaded.configuration == nil ? 1 : 0 }
+
+    /// The errors; without any, the meaning of the configuration, and then its warnings and what is
+    /// assumed, which a reader must not have to look for above.
+    package var text: String {
+        let assumed = loaded.assumptions.map(\.text)
+        guard let configuration = loaded.configuration, let coverage else {
+            let end = "\(file): refused, \(Self.count(loaded.errors.count, "error"))"
+            return Self.text(loaded.problems.map(\.text) + assumed + [end])
+        }
         var lines = Self.summary(configuration, loaded.orders)
-        let coverage = Coverage(configuration)
-        lines += Self.lines(coverage, configuration) + warnings.map(\.text)
+        lines += Self.lines(coverage, configuration) + warnings.map(\.text) + assumed
         let count = warnings.count + coverage.warningCount
-        lines.append("\(file): ok, \(Self.count(count, "warning"))")
-        text = lines.joined(separator: "\n") + "\n"
-        exitStatus = 0
+        let more = assumed.isEmpty ? "" : ", \(assumed.count) assumed"
+        return Self.text(lines + ["\(file): ok, \(Self.count(count, "warning"))\(more)"])
+    }
+
+    private static func text(_ lines: [String]) -> String {
+        lines.map { $0 + "\n" }.joined()
     }
 
     private static func count(_ number: Int, _ noun: String) -> String {
@@ -150,9 +162,9 @@ package struct Check: Sendable {
 /// It finds such ways by routing example requests with the code that routes real ones. It does not
 /// report rules that only except a part of the enforced rule's requests: same hosts, same methods,
 /// some of its paths.
-struct Coverage {
+struct Coverage: Sendable {
     /// One enforced rule, and the ways to bypass it.
-    struct Entry {
+    struct Entry: Sendable {
         let rule: Rule
         var ways: [Problem] = []
         /// There are more rules than were compared.

@@ -13,7 +13,11 @@ package struct ConfigurationDifference: Sendable {
     /// A rule that was added, removed or changed, with a line for each change.
     package struct Endpoint: Equatable, Sendable {
         package let id: String
-        package var lines: [String]
+        let changes: [EndpointChange]
+        /// The order of an operator; `nil` where the file decides.
+        let order: String?
+
+        package var lines: [String] { changes.map(\.text) + [order].compactMap(\.self) }
     }
 
     /// In the order of the new rules; removed ones come last.
@@ -32,24 +36,27 @@ package struct ConfigurationDifference: Sendable {
             uniquingKeysWith: { first, _ in first }
         )
         var endpoints = new.fileRules.rules.compactMap { rule -> Endpoint? in
-            let lines: [String]
+            let changes: [EndpointChange]
             if let was = before[rule.id] {
                 let (was, now) = (Side(rule: was, of: old), Side(rule: rule, of: new))
-                lines = Self.changes(from: was, to: now) + Self.moves(rule, from: old, to: new)
+                changes = Self.changes(from: was, to: now) + Self.moves(rule, from: old, to: new)
             } else {
-                lines =
-                    ["added: \(rule.match.text), \(rule.modeText)"]
-                    + ["its requests met \(Self.met(rule, in: old)) before"]
+                changes = [
+                    .init(.added, "added: \(rule.match.text), \(rule.modeText)"),
+                    .init(.moved, "its requests met \(Self.met(rule, in: old)) before"),
+                ]
             }
-            guard !lines.isEmpty else { return nil }
+            guard !changes.isEmpty else { return nil }
             let order = orders.standing(of: rule).orderText
-            return Endpoint(id: rule.id, lines: lines + [order].compactMap(\.self))
+            return Endpoint(id: rule.id, changes: changes, order: order)
         }
         let after = Set(new.fileRules.rules.map(\.id))
         endpoints += old.fileRules.rules.filter { !after.contains($0.id) }.map { rule in
-            let now = "its requests meet \(Self.met(rule, in: new)) now"
-            let removed = "removed: \(rule.match.text), \(rule.modeText)"
-            return Endpoint(id: rule.id, lines: [removed, now])
+            let changes: [EndpointChange] = [
+                .init(.removed, "removed: \(rule.match.text), \(rule.modeText)"),
+                .init(.moved, "its requests meet \(Self.met(rule, in: new)) now"),
+            ]
+            return Endpoint(id: rule.id, changes: changes, order: nil)
         }
         self.endpoints = endpoints
         settings = old.changes(to: new)
@@ -72,22 +79,24 @@ package struct ConfigurationDifference: Sendable {
         let of: GatewayConfiguration
     }
 
-    private static func changes(from before: Side, to now: Side) -> [String] {
+    private static func changes(from before: Side, to now: Side) -> [EndpointChange] {
         let (was, old, rule, new) = (before.rule, before.of, now.rule, now.of)
-        let rows = [
-            ("requests", was.match.text, rule.match.text),
-            ("mode", was.mode.rawValue, rule.mode.rawValue),
-            ("rollout", rollout(was), rollout(rule)),
-            ("apps", apps(was, old), apps(rule, new)),
-            ("origin", origin(was, old), origin(rule, new)),
-            ("allow_encoded", was.allowEncoded.namesText, rule.allowEncoded.namesText),
+        let rows: [(what: EndpointChange.What, from: String, to: String)] = [
+            (.requests, was.match.text, rule.match.text),
+            (.mode, was.mode.rawValue, rule.mode.rawValue),
+            (.rollout, rollout(was), rollout(rule)),
+            (.apps, apps(was, old), apps(rule, new)),
+            (.origin, origin(was, old), origin(rule, new)),
+            (.allowEncoded, was.allowEncoded.namesText, rule.allowEncoded.namesText),
         ]
-        var lines = rows.filter { $0.1 != $0.2 }.map { "\($0.0): \($0.1) → \($0.2)" }
+        var lines = rows.filter { $0.from != $0.to }.map { row in
+            EndpointChange(row.what, from: row.from, to: row.to)
+        }
         // The demands of a rule that verifies nothing in one of the two are no change.
         guard was.mode.verifies, rule.mode.verifies else { return lines }
         let (asked, asks) = (was.demandLines, rule.demandLines)
-        lines += asked.filter { !asks.contains($0) }.map { "no longer: \($0)" }
-        lines += asks.filter { !asked.contains($0) }.map { "now: \($0)" }
+        lines += asked.filter { !asks.contains($0) }.map { .init(.demand, from: $0) }
+        lines += asks.filter { !asked.contains($0) }.map { .init(.demand, to: $0) }
         return lines + enrolments(from: before, to: now)
     }
 
@@ -97,11 +106,12 @@ package struct ConfigurationDifference: Sendable {
         _ rule: Rule,
         from old: GatewayConfiguration,
         to new: GatewayConfiguration
-    ) -> [String] {
+    ) -> [EndpointChange] {
         guard rule !== new.fileRules.fallback else { return [] }
         let found = zip(old.fileRules.found(by: rule.match), new.fileRules.found(by: rule.match))
         return found.filter { $0.rule.id != $1.rule.id }.map { was, now in
-            "requests such as \(was.request) met \(name(was.rule)), and meet \(name(now.rule)) now"
+            let met = "requests such as \(was.request) met \(name(was.rule))"
+            return EndpointChange(.moved, "\(met), and meet \(name(now.rule)) now")
         }
     }
 
@@ -136,7 +146,7 @@ package struct ConfigurationDifference: Sendable {
     }
 
     /// Apps whose keys are admitted in both, and have to show something else when they enrol.
-    private static func enrolments(from before: Side, to now: Side) -> [String] {
+    private static func enrolments(from before: Side, to now: Side) -> [EndpointChange] {
         guard before.rule.readsKeys, now.rule.readsKeys else { return [] }
         let apps = Dictionary(
             before.of.apps.filter(before.rule.apps.admits).map { ($0.id, $0) },
@@ -145,12 +155,53 @@ package struct ConfigurationDifference: Sendable {
         let changed = now.of.apps.filter(now.rule.apps.admits).filter { app in
             apps[app.id].map { !$0.enrolsLike(app) } ?? false
         }
-        return changed.map { "other demands when keys of \($0.id) enrol" }
+        return changed.map { .init(.enrolment, "other demands when keys of \($0.id) enrol") }
     }
 
     private static func origin(_ rule: Rule, _ configuration: GatewayConfiguration) -> String {
         guard let origin = configuration.origin(of: rule) else { return "none" }
         return "\(origin.name) (\(origin.servers.map(\.text).joined(separator: ", ")))"
+    }
+}
+
+/// One change of a rule.
+struct EndpointChange: Hashable, Sendable {
+    /// What differs.
+    enum What: String, CaseIterable, Sendable {
+        case added, removed, requests, mode, rollout, apps, origin
+        case allowEncoded = "allow_encoded"
+        /// What requests must carry.
+        case demand
+        /// What keys must show when they enrol.
+        case enrolment
+        /// Requests that another rule answers.
+        case moved
+    }
+
+    let what: What
+    /// `nil` where there was none, or where the text alone says it.
+    let from: String?
+    let to: String?
+    /// The change in words.
+    let text: String
+
+    init(_ what: What, _ text: String) {
+        (self.what, self.text, from, to) = (what, text, nil, nil)
+    }
+
+    init(_ what: What, from: String, to: String) {
+        (self.what, self.from, self.to) = (what, from, to)
+        text = "\(what.rawValue): \(from) → \(to)"
+    }
+
+    /// Something that is gone.
+    init(_ what: What, from: String) {
+        (self.what, self.from, to, text) = (what, from, nil, "no longer: \(from)")
+    }
+
+    /// Something that is new.
+    init(_ what: What, to: String) {
+        (self.what, from, self.to, text) = (what, nil, to, "now: \(to)")
     }
 }
 

@@ -10,6 +10,9 @@ package enum FileFault: Error, Hashable, Sendable {
     /// More bytes than the limit.
     case tooLarge
 
+    /// Whether the file may be right on another machine, or for another user.
+    var isAbsence: Bool { self == .missing || self == .notReadable }
+
     /// The finding, in the words of a problem.
     var found: String {
         switch self {
@@ -36,6 +39,8 @@ package protocol ConfigurationFiles {
     func isInMemory(_ folder: String) -> Bool
     /// Whether nothing can be written in a folder, whoever writes.
     func isReadOnly(_ folder: String) -> Bool
+    /// A variable of the environment; `nil` where it is not set.
+    func variable(_ name: String) -> String?
 }
 
 extension ConfigurationFiles {
@@ -44,6 +49,8 @@ extension ConfigurationFiles {
     package func isInMemory(_ folder: String) -> Bool { false }
 
     package func isReadOnly(_ folder: String) -> Bool { false }
+
+    package func variable(_ name: String) -> String? { nil }
 }
 
 /// The files of this host: only this type of the module reads any.
@@ -110,6 +117,11 @@ package struct DiskFiles: ConfigurationFiles {
         // ST_RDONLY of statvfs(3): the file system, or the mount, as a container's own may be.
         return statvfs(folder.isEmpty ? "." : folder, &facts) == 0 && facts.f_flag & 1 != 0
     }
+
+    package func variable(_ name: String) -> String? {
+        // Nothing in the process changes its environment.
+        getenv(name).map { String(cString: $0) }
+    }
 }
 
 /// The permission bits of a file for strangers: users who are neither its owner nor in its group.
@@ -162,6 +174,20 @@ extension ProblemLog {
     }
 }
 
+// What `--offline` assumes of files.
+extension ProblemLog {
+    /// Whether a file that can't be read is assumed to be right. What is there and can be read is
+    /// never assumed.
+    func assumes(_ file: some Placed, at path: String, _ fault: FileFault) -> Bool {
+        fault.isAbsence && assumes(absent: file, .file, named: path)
+    }
+
+    /// The same for a folder.
+    func assumes(folder: Located<String>, _ fault: FileFault) -> Bool {
+        fault.isAbsence && assumes(absent: folder, .folder, named: folder.value)
+    }
+}
+
 /// What a PEM file holds, by its labels (RFC 7468 §2).
 package struct PEMContent {
     /// The most bytes that are read: a chain and a key have a few thousand.
@@ -208,12 +234,20 @@ struct NamedFiles {
     func path(of file: Located<String>) -> String { FilePath.joined(folder, file.value) }
 
     /// The content of a file that others must not read; `nil`, with a problem, when there is none.
-    func secret(_ file: Located<String>, limit: Int, use: String) -> [UInt8]? {
+    ///
+    /// - standIn: what takes its place where its absence is assumed.
+    func secret(
+        _ file: Located<String>,
+        limit: Int,
+        use: String,
+        _ standIn: StandIn
+    ) -> [UInt8]? {
         let path = path(of: file)
         do throws(FileFault) {
             log.check(key: file, at: path, FileMode(try disk.permissions(of: path)))
             return try disk.contents(of: path, limit: limit)
         } catch {
+            if log.assumes(file, at: path, error) { return standIn.bytes(for: path) }
             log.error(file, found: "\(error.found) (\(path))", use: use)
             return nil
         }

@@ -7,6 +7,8 @@ package struct LoadedConfiguration: Sendable {
     package let configuration: GatewayConfiguration?
     /// Errors and warnings, by file and line.
     package let problems: [Problem]
+    /// What is absent and assumed to be right; empty where an absence is a problem.
+    package private(set) var assumptions: [Assumption] = []
     /// The orders of operators about rollouts; empty until they were read.
     package var orders = RolloutOrders()
 
@@ -17,8 +19,16 @@ package struct LoadedConfiguration: Sendable {
         return LoadedConfiguration(
             configuration: isRefused ? nil : configuration,
             problems: problems,
+            assumptions: assumptions,
             orders: orders
         )
+    }
+
+    /// The configuration with further assumptions, which were made later.
+    package func assuming(_ more: [Assumption]) -> LoadedConfiguration {
+        var loaded = self
+        loaded.assumptions += more.filter { !assumptions.contains($0) }
+        return loaded
     }
 
     package var errors: [Problem] { problems.filter { $0.severity == .error } }
@@ -29,16 +39,22 @@ package struct LoadedConfiguration: Sendable {
 package enum ConfigurationLoader {
     /// Loads a file. Relative paths in it are relative to its folder.
     ///
-    /// Reads the file, the rule files and the certificates of test authorities; checks the files of
-    /// TLS. It writes nothing, resolves no name and opens no socket.
+    /// Reads the file, the files of rules, apps and origins, and the certificates of test
+    /// authorities; checks the files of TLS. It writes nothing, resolves no name and opens no
+    /// socket.
+    ///
+    /// - offline: whether what is absent is assumed, of files, folders and variables. Such a
+    ///   configuration is never served.
     package static func load(
         _ path: String,
+        offline: Bool = false,
         files: some ConfigurationFiles = DiskFiles()
     ) -> LoadedConfiguration {
-        let log = ProblemLog()
+        let log = ProblemLog(isOffline: offline, variable: files.variable)
         let configuration = read(path, files: files, log: log)
         return LoadedConfiguration(configuration: configuration, problems: [])
             .adding(log.problems)
+            .assuming(log.assumptions?.all ?? [])
     }
 
     /// Loads the settings for commands about keys: the store and the apps.
@@ -49,7 +65,7 @@ package enum ConfigurationLoader {
         _ path: String,
         files: some ConfigurationFiles = DiskFiles()
     ) -> LoadedStore {
-        let log = ProblemLog()
+        let log = ProblemLog(variable: files.variable)
         let store = stated(path, files: files, log: log)?.validatedStore(files: files)
         return LoadedStore(settings: log.hasErrors ? nil : store, problems: log.sorted)
     }
@@ -61,7 +77,7 @@ package enum ConfigurationLoader {
         _ path: String,
         files: some ConfigurationFiles = DiskFiles()
     ) -> [AdminListener] {
-        let log = ProblemLog()
+        let log = ProblemLog(variable: files.variable)
         guard let stated = stated(path, files: files, log: log) else { return [] }
         let named = NamedFiles(folder: stated.folder, disk: files, log: log)
         return stated.settings.admin.map { $0.readingToken(named) }
@@ -73,8 +89,12 @@ package enum ConfigurationLoader {
         log: ProblemLog
     ) -> StatedConfiguration? {
         let use = "listen: …, origins: … and default: …"
-        guard let root = node(path, use: use, files: files, log: log) else { return nil }
-        return StatedConfiguration(root, folder: FilePath.folder(of: path), log: log)
+        guard let root = SourceNode.load(path, use: use, files: files, log: log) else {
+            return nil
+        }
+        let folder = FilePath.folder(of: path)
+        let whole = root.including(from: folder, files, log)
+        return StatedConfiguration(whole, folder: folder, log: log)
     }
 
     private static func read(
@@ -87,73 +107,21 @@ package enum ConfigurationLoader {
         switch stated.rules {
         case .none: break
         case .list(let list): rules = list
-        case .folder(let folder): rules = read(folder: folder, files: files, log: log)
+        case .folder(let folder):
+            let files = FileFolder(folder: folder, content: .rules, files: files, log: log)
+            rules = files.roots().flatMap { root -> [StatedRule] in
+                if case .list(let list) = root.content {
+                    return RuleSettings.all(list, at: "", log)
+                }
+                log.error(root.place, "", found: root.found, use: files.content.form)
+                return []
+            }
         }
         var configuration = stated.validated(rules: rules, files: files, log: log)
         var text: [UInt8] = []
         for rule in rules + [stated.fallback].compactMap(\.self) { rule.reader.append(to: &text) }
         configuration?.rulesDigest = SHA256.digest(of: text).array
         return configuration
-    }
-
-    private static func node(
-        _ path: String,
-        use: String,
-        files: some ConfigurationFiles,
-        log: ProblemLog
-    ) -> SourceNode? {
-        do throws(FileFault) {
-            let limit = SourceNode.Bounds.bytesMax
-            let bytes = try files.contents(of: path, limit: limit)
-            log.check(rules: path, FileMode(try files.permissions(of: path)))
-            return SourceNode.read(bytes, file: path, use: use, log: log)
-        } catch {
-            let place = Problem.Place(file: path, line: 1)
-            log.error(place, "", found: error.found, use: "a readable YAML file of at most 1MiB")
-            return nil
-        }
-    }
-
-    /// The rules of all files of a folder, in lexical order of their bytes.
-    private static func read(
-        folder: Located<String>,
-        files: some ConfigurationFiles,
-        log: ProblemLog
-    ) -> [StatedRule] {
-        let names: [String]
-        do throws(FileFault) {
-            names = try files.names(in: folder.value)
-        } catch {
-            let found = error == .missing ? "no such folder" : error.found
-            let use = "a folder of *.yaml files, or a list of rules"
-            log.error(folder, found: found, use: use)
-            return []
-        }
-        let visible = names.filter { !$0.hasPrefix(".") }
-        for name in visible.sorted() where !name.hasSuffix(".yaml") {
-            guard [".yml", ".yaml"].contains(where: name.lowercased().hasSuffix) else { continue }
-            // If it were ignored silently, its routes would stay open.
-            log.error(folder, found: SourceNode.quoted(name), use: "the ending .yaml")
-        }
-        let ordered = visible.filter { $0.hasSuffix(".yaml") }
-            .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
-        if ordered.isEmpty {
-            log.warning(
-                folder,
-                found: "a folder without *.yaml files",
-                use: "rules, or no rules key if the default is all you want"
-            )
-        }
-        return ordered.flatMap { name -> [StatedRule] in
-            let path = FilePath.joined(folder.value, name)
-            let use = "rules (- id: …), or no such file"
-            guard let root = node(path, use: use, files: files, log: log) else { return [] }
-            guard case .list(let list) = root.content else {
-                log.error(root.place, "", found: root.found, use: "a list of rules: - id: …")
-                return []
-            }
-            return RuleSettings.all(list, at: "", log)
-        }
     }
 }
 

@@ -185,12 +185,12 @@ extension ConfigurationSchema {
     }
 
     private static func allowed(_ setting: Setting) -> String {
-        var forms = setting.text.map { [$0.use] } ?? []
+        var forms = setting.text.map { [$0.allowed] } ?? []
         if !setting.members.isEmpty { forms.append("a mapping") }
         if !setting.others.isEmpty { forms.append("a mapping of names") }
         if let element = setting.elements.first {
             // The text of a list often already describes its elements.
-            let use = element.text?.use
+            let use = element.text?.allowed
             forms.append(use.map { forms.contains($0) ? "a list" : "a list: \($0)" } ?? "a list")
         }
         return forms.isEmpty ? "anything" : forms.joined(separator: "; or ")
@@ -199,32 +199,77 @@ extension ConfigurationSchema {
 
 // The schema as JSON Schema, draft 7, which all editors and CI tools know.
 extension ConfigurationSchema {
-    /// A list is a file of rules, and anything else the configuration.
+    /// A list is a file of rules or of apps, a mapping of mappings with servers a file of origins,
+    /// and anything else the configuration.
     package var json: JSONValue {
-        let rules = root.members.first { $0.key == "rules" }?.setting.elements.first
+        func member(_ key: String) -> Setting? { root.members.first { $0.key == key }?.setting }
+        let (rule, app) = (member("rules")?.elements.first, member("apps")?.elements.first)
+        let origin = member("origins")?.others.first
         return .object([
             .init("$schema", .string("http://json-schema.org/draft-07/schema#")),
-            .init("title", .string("Portcullis: portcullis.yaml, or a file of rules")),
+            .init(
+                "title",
+                .string("Portcullis: portcullis.yaml, or a file of rules, apps or origins")
+            ),
             .init("if", .object([.init("type", .string("array"))])),
             .init(
                 "then",
                 .object([
                     .init("type", .string("array")),
-                    .init("items", .object([.init("$ref", .string(Self.rule))])),
+                    .init("items", Self.choice(Self.isApp, Self.app, else: Self.rule)),
                 ])
             ),
-            .init("else", .object([.init("$ref", .string("#/definitions/configuration"))])),
+            .init("else", Self.choice(Self.isOrigins, Self.origins, else: Self.configuration)),
             .init(
                 "definitions",
                 .object([
                     .init("configuration", Self.json(root, isRoot: true)),
-                    .init("rule", rules.map { Self.json($0) } ?? .object([])),
+                    .init("rule", rule.map { Self.json($0) } ?? .object([])),
+                    .init("app", app.map { Self.json($0) } ?? .object([])),
+                    .init("origins", Self.names(origin.map { Self.json($0) } ?? .object([]))),
                 ])
             ),
         ])
     }
 
-    private static let rule = "#/definitions/rule"
+    private static let configuration = reference("configuration")
+    private static let rule = reference("rule")
+    private static let app = reference("app")
+    private static let origins = reference("origins")
+
+    private static func reference(_ name: String) -> JSONValue {
+        .object([.init("$ref", .string("#/definitions/\(name)"))])
+    }
+
+    private static func choice(
+        _ condition: JSONValue,
+        _ one: JSONValue,
+        else other: JSONValue
+    ) -> JSONValue {
+        .object([.init("if", condition), .init("then", one), .init("else", other)])
+    }
+
+    private static func having(_ key: String) -> JSONValue {
+        .object([.init("required", .array([.string(key)]))])
+    }
+
+    /// No rule has one of these keys.
+    private static let isApp = JSONValue.object([
+        .init("anyOf", .array([having("environments"), having("android")]))
+    ])
+
+    /// No key of a configuration has a mapping with servers.
+    private static let isOrigins = names(
+        .object([.init("type", .string("object")), .init("required", .array([.string("servers")]))])
+    )
+
+    /// A mapping with free names.
+    private static func names(_ element: JSONValue) -> JSONValue {
+        .object([
+            .init("type", .string("object")), .init("minProperties", .number(1)),
+            .init("additionalProperties", element),
+        ])
+    }
 
     /// A key's values with its meaning and its default, which editors show.
     private static func json(_ setting: Setting, isRoot: Bool = false) -> JSONValue {
@@ -258,12 +303,7 @@ extension ConfigurationSchema {
         if let text = setting.text { forms.append(json(text)) }
         if !setting.members.isEmpty { forms.append(mapping(setting, isRoot: isRoot)) }
         if let other = setting.others.first {
-            forms.append(
-                .object([
-                    .init("type", .string("object")), .init("minProperties", .number(1)),
-                    .init("additionalProperties", json(other)),
-                ])
-            )
+            forms.append(names(json(other)))
         }
         if let element = setting.elements.first {
             forms.append(
@@ -280,15 +320,25 @@ extension ConfigurationSchema {
 
     private static func mapping(_ setting: Setting, isRoot: Bool) -> JSONValue {
         let members = setting.members.map { key, member in
-            guard isRoot, key == "rules", let text = member.text else {
+            guard isRoot, let text = member.text else {
                 return JSONValue.Member(key, json(member))
             }
+            let whole: JSONValue
+            switch FileFolder.Content(rawValue: key) {
             // An empty list of rules is allowed.
-            let list = JSONValue.object([
-                .init("type", .string("array")),
-                .init("items", .object([.init("$ref", .string(Self.rule))])),
-            ])
-            return .init(key, .object([.init("anyOf", .array([json(text), list]))]))
+            case .rules:
+                whole = .object([.init("type", .string("array")), .init("items", rule)])
+            case .apps:
+                whole = .object([
+                    .init("type", .string("array")), .init("minItems", .number(1)),
+                    .init("items", app),
+                ])
+            case .origins: whole = origins
+            case nil: return JSONValue.Member(key, json(member))
+            }
+            let meaning = JSONValue.Member("description", .string(member.notes?.text ?? ""))
+            let forms = JSONValue.Member("anyOf", .array([json(text), whole]))
+            return .init(key, .object([forms, meaning]))
         }
         var object: [JSONValue.Member] = [
             .init("type", .string("object")), .init("properties", .object(members)),
@@ -301,7 +351,7 @@ extension ConfigurationSchema {
     }
 
     private static func json(_ text: ReadingRecord.Text) -> JSONValue {
-        let use = JSONValue.Member("description", .string(text.use))
+        let use = JSONValue.Member("description", .string(text.allowed))
         func typed(_ type: String, _ more: JSONValue.Member...) -> JSONValue {
             .object([.init("type", .string(type))] + more + [use])
         }

@@ -58,9 +58,12 @@ package struct GatewaySettings: Sendable, Declared {
             .means("How many event loops serve connections; auto: one for each core.")
             .needs(.upgrade)
         Key("origins", later: \.origins, .named { $0.name })
-            .means("Groups of servers, by names that rules use.")
+            .means("Groups of servers, by names that rules use, or a folder of files with some.")
         Key("apps", later: \.statedApps, AppSettings.differences)
-            .means("The apps whose keys are admitted. Mandatory where a rule verifies.")
+            .means(
+                "The apps whose keys are admitted, or a folder of files with some. Mandatory where "
+                    + "a rule verifies."
+            )
         Key("store", \.keeping, .mapping)
             .means("Where keys are kept. Mandatory where there are apps.")
         Key("challenges", \.challenges, .mapping).means("How challenges are issued.")
@@ -131,7 +134,7 @@ package struct GatewaySettings: Sendable, Declared {
 
     private static let networks = ValueForm<[IPNetwork]>.texts(
         "networks such as 10.0.0.0/8, no bit set after the prefix"
-    ) { IPNetwork($0) }
+    ) { IPNetwork($0) }.takingVariables
 
     private static let addressSource = ValueForm<ClientAddress.Source>(
         { reader, key in
@@ -213,9 +216,9 @@ package struct ProcessSettings: Hashable, Sendable, Declared {
     package init() {}
 
     static let keys = Keys<Self> {
-        Key("user", orNone: \.user, .text("a user's name", name))
+        Key("user", orNone: \.user, .name("a user's name", name))
             .means("The user of the process after root has started it and bound its addresses.")
-        Key("group", orNone: \.group, .text("a group's name", name))
+        Key("group", orNone: \.group, .name("a group's name", name))
             .means("Its group. Without it the user's own, with the further ones.")
         Key("core_dumps", \.allowsCoreDumps, .onOff)
             .means("Whether its memory may be dumped, or read by another process of the user.")
@@ -246,7 +249,7 @@ package struct HookSettings: Hashable, Sendable, Declared {
     package init() {}
 
     static let keys = Keys<Self> {
-        Key("guard", \.onGuard, ValueForm { words($0, $1) })
+        Key("guard", \.onGuard, ValueForm { words($0, $1) }.takingVariables)
             .means("A program and its arguments that run when a guard has fallen.")
         Key("timeout", \.timeout, .time(.seconds(1) ... .seconds(300)))
             .means("A command that takes longer is killed.")

@@ -89,10 +89,10 @@ struct IntegrityDraft: Declared {
             decoder = .service(service)
         } else {
             let known = decryption.flatMap {
-                key($0, files, "32 bytes", ClassicTokenKeys.isDecryptionKey)
+                key($0, files, .symmetricKey, ClassicTokenKeys.isDecryptionKey)
             }
             let signer = verification.flatMap {
-                key($0, files, "a key on P-256", ClassicTokenKeys.isVerificationKey)
+                key($0, files, .publicKey, ClassicTokenKeys.isVerificationKey)
             }
             guard let known, let signer,
                 let keys = ClassicTokenKeys(decryption: known, verification: signer)
@@ -107,7 +107,8 @@ struct IntegrityDraft: Declared {
     private func serviceAccount(_ file: Located<String>, _ files: NamedFiles) -> ServiceAccount? {
         let use = "the JSON key file of a service account, as Google Cloud gives it out"
         let limit = ServiceAccount.fileBytesMax
-        guard let bytes = files.secret(file, limit: limit, use: use) else { return nil }
+        let bytes = files.secret(file, limit: limit, use: use, .serviceAccount)
+        guard let bytes else { return nil }
         var fault = "its token_uri is no https:// address"
         do throws(ServiceAccount.Fault) {
             let account = try ServiceAccount(json: bytes)
@@ -123,12 +124,13 @@ struct IntegrityDraft: Declared {
     private func key(
         _ file: Located<String>,
         _ files: NamedFiles,
-        _ what: String,
+        _ kind: StandIn,
         _ isKey: ([UInt8]) -> Bool
     ) -> [UInt8]? {
+        let what = kind == .publicKey ? "a key on P-256" : "32 bytes"
         let use = "a file with base64 of \(what), as the Play Console shows it"
         let limit = ClassicTokenKeys.fileBytesMax
-        guard let bytes = files.secret(file, limit: limit, use: use) else { return nil }
+        guard let bytes = files.secret(file, limit: limit, use: use, kind) else { return nil }
         if let key = ClassicTokenKeys.key(ofFile: bytes), isKey(key) { return key }
         reader.log.error(file, found: "another text in \(files.path(of: file))", use: use)
         return nil
@@ -277,7 +279,7 @@ struct SiteverifyDraft: Declared {
         let path = files.path(of: secret)
         let use = "a readable file with one line, the service's secret"
         let limit = SiteverifySettings.secretBytesMax
-        guard let bytes = files.secret(secret, limit: limit, use: use) else { return nil }
+        guard let bytes = files.secret(secret, limit: limit, use: use, .line) else { return nil }
         if let text = SiteverifySettings.secret(bytes) { return text }
         reader.log.error(secret, found: "no line of visible characters in \(path)", use: use)
         return nil

@@ -122,7 +122,10 @@ extension ValueForm where Value == ServerAddress {
     static var listening: ValueForm {
         ValueForm(
             { reader, key in
-                reader.value(key, use: "IP:port, [v6]:port or unix:/absolute/path") { text in
+                reader.takingVariables.value(
+                    key,
+                    use: "IP:port, [v6]:port or unix:/absolute/path"
+                ) { text in
                     let address = ServerAddress(text: text, allowsPortZero: true)
                     if case .name = address { return nil }
                     return address
@@ -240,9 +243,14 @@ extension ListenSettings.TLS {
 
         static let keys = Keys<Self> {
             files.all
-            Key("names", \.names, .texts("host names, as api.example.com or *.example.com", name))
+            Key("names", \.names, nameForm)
                 .means("The names for which it is shown. Without it, those in the certificate.")
         }
+
+        private static let nameForm = ValueForm<[String]>.texts(
+            "host names, as api.example.com or *.example.com",
+            name
+        ).takingVariables
 
         private static func name(_ text: String) -> String? {
             switch HostPattern(text: text) {
@@ -292,6 +300,7 @@ extension NamedFiles {
         do throws(FileFault) {
             return FileMode(try disk.permissions(of: file.value))
         } catch {
+            guard !log.assumes(file, at: file.value, error) else { return nil }
             log.error(
                 file,
                 found: "\(error.found) (\(file.value))",

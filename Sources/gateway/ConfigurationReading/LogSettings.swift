@@ -80,7 +80,7 @@ package struct LogSettings: Hashable, Sendable, Declared {
 
     private static let access = ValueForm<Access>(
         { reader, key in
-            reader.value(
+            reader.takingVariables.value(
                 key,
                 use: "on | off | a file's path with a slash | syslog | syslog:unix:/PATH | "
                     + "syslog:ADDRESS:PORT",

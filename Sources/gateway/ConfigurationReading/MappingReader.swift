@@ -10,6 +10,8 @@ package struct MappingReader: Placed {
     package let keyPath: String
     package let log: ProblemLog
     private var members: [String: SourceNode.Member]
+    /// Whether `${NAME}` may stand in the texts that it reads.
+    private var takesVariables = false
 
     /// `nil`, with a problem, when the node is no mapping. Keys that are not allowed are problems.
     package init?(_ node: SourceNode, _ keyPath: String, keys: [String], log: ProblemLog) {
@@ -45,6 +47,13 @@ package struct MappingReader: Placed {
     var emptied: MappingReader {
         var reader = self
         reader.members = [:]
+        return reader
+    }
+
+    /// The same for texts in which variables of the environment may stand: paths, addresses, names.
+    var takingVariables: MappingReader {
+        var reader = self
+        reader.takesVariables = true
         return reader
     }
 
@@ -103,26 +112,24 @@ package struct MappingReader: Placed {
         _ read: (String) -> Value?
     ) -> Located<Value>? {
         let use = form.use
-        log.record?.text(keyPath, form)
+        log.record?.text(keyPath, takesVariables ? form.takingVariables : form)
         log.note(node.place, of: keyPath)
-        guard case .text(let text) = node.content else {
+        guard case .text(let written) = node.content else {
             log.error(node.place, keyPath, found: node.found, use: use)
             return nil
         }
-        if let variable = Self.variable(in: text), !log.allowsVariables {
-            let found = "\(variable), and no variables of the environment are put into values"
-            let way = "the value itself, or have what deploys the file write it (envsubst)"
-            log.error(node.place, keyPath, found: found, use: way)
-            return nil
-        }
+        let stated = Located(value: written, place: node.place, keyPath: keyPath)
+        let text = log.text(of: stated, takesVariables: takesVariables) { read($0) != nil }
+        guard let text else { return nil }
         guard let value = read(text) else {
+            let whole = text == written ? "" : ", which is \(SourceNode.quoted(text))"
+            let found = node.found + whole
             if let unit = Self.missingUnit(of: text, { read($0) != nil }) {
-                let found = "\(node.found) without its unit"
-                log.error(node.place, keyPath, found: found, use: text + unit)
+                log.error(stated, found: "\(found) without its unit", use: text + unit)
                 return nil
             }
             let meant = Suggestion.use(use, for: text, among: form.words)
-            log.error(node.place, keyPath, found: node.found, use: meant)
+            log.error(stated, found: found, use: meant)
             return nil
         }
         return Located(value: value, place: node.place, keyPath: keyPath)
@@ -135,19 +142,6 @@ package struct MappingReader: Placed {
             text.utf8.allSatisfy({ ".0123456789".utf8.contains($0) })
         else { return nil }
         return ["%", "/s", "/m", "/d", "B/s"].first { isAllowed(text + $0) }
-    }
-
-    /// The first `${NAME}` in a text, as shells and other proxies write a variable of the
-    /// environment.
-    private static func variable(in text: String) -> Substring? {
-        guard let start = text.firstRange(of: "${"),
-            let end = text[start.upperBound...].firstIndex(of: "}")
-        else { return nil }
-        let name = text[start.upperBound..<end].prefix { $0 != ":" && $0 != "-" }
-        guard let first = name.utf8.first, UInt8(ascii: "A")...UInt8(ascii: "Z") ~= first,
-            name.utf8.allSatisfy({ $0.isAlphanumeric || $0 == UInt8(ascii: "_") })
-        else { return nil }
-        return text[start.lowerBound...end]
     }
 
     /// One of the words of an enumeration.
@@ -163,7 +157,7 @@ package struct MappingReader: Placed {
 
     /// A path that is not empty, in the file's spelling.
     func filePath(_ key: String, use: String) -> Located<String>? {
-        value(key, use: use) { $0.isEmpty ? nil : $0 }
+        takingVariables.value(key, use: use) { $0.isEmpty ? nil : $0 }
     }
 
     package func integer(_ key: String, in range: ClosedRange<Int>) -> Located<Int>? {

@@ -39,7 +39,8 @@ extension ServerSettings {
         _ reader: MappingReader
     ) -> ServerSettings? {
         guard case .mapping = node.content else {
-            return reader.value(of: node, keyPath, as: ReadingRecord.Text(use: addressUse), address)
+            let form = ReadingRecord.Text(use: addressUse)
+            return reader.takingVariables.value(of: node, keyPath, as: form, address)
                 .map { ServerSettings(address: $0.value) }
         }
         let stated = Stated(node, at: keyPath, over: ServerSettings(), reader.log)
@@ -66,7 +67,7 @@ extension ServerSettings: Declared {
 
     private static let addressForm = ValueForm<ServerAddress>(
         { reader, key in
-            reader.value(key, use: addressUse, address)
+            reader.takingVariables.value(key, use: addressUse, address)
         },
         text: { $0.text }
     )

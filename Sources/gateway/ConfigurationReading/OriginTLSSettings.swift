@@ -37,7 +37,7 @@ package struct OriginTLSSettings: Hashable, Sendable, Declared {
             .means("Whether any certificate is accepted, so that nothing is verified.")
     }
 
-    private static let name = ValueForm<String>.text("a host name or an IP address") { text in
+    private static let name = ValueForm<String>.name("a host name or an IP address") { text in
         switch HostPattern(text: text) {
         case .exact?: text.lowercased()
         case .address(let address)?: address.text

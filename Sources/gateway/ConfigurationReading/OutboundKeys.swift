@@ -13,12 +13,12 @@ enum OutboundKeys {
         ]
     }
 
-    private static let proxy = ValueForm<String>.text("http://host:port") { text in
+    private static let proxy = ValueForm<String>.name("http://host:port") { text in
         isAddress(text, scheme: "http://", needsPort: true) ? text : nil
     }
 
     /// An address of HTTPS.
-    static let address = ValueForm<String>.text("https://host/path", url)
+    static let address = ValueForm<String>.name("https://host/path", url)
 
     /// The keys `min_interval` and `max_interval` of what is fetched again and again.
     static func intervals<Section>(
@@ -83,6 +83,7 @@ extension NamedFiles {
             _ = try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
             return bytes
         } catch let fault as FileFault {
+            guard !log.assumes(file, at: path, fault) else { return nil }
             log.error(file, found: "\(fault.found) (\(path))", use: use)
         } catch {
             log.error(file, found: "no certificate in \(path)", use: use)

@@ -82,11 +82,27 @@ package final class ProblemLog {
     private(set) var places: [String: Problem.Place] = [:]
     /// The configuration's folder, from which relative paths count.
     var folder = ""
-    /// Whether values may have the form of a variable, as the requests of test cases may.
-    let allowsVariables: Bool
+    /// The variables of the environment; `nil` where texts stay as they are written, as the
+    /// requests of test cases do.
+    let variables: ReadingVariables?
+    /// What is absent and assumed; `nil` where an absence is a problem.
+    var assumptions: Assumptions?
     private var known: Set<Problem> = []
 
-    package init(allowsVariables: Bool = false) { self.allowsVariables = allowsVariables }
+    /// - variable: the value of a variable of the environment.
+    /// - isOffline: whether what is absent is assumed.
+    package init(
+        isOffline: Bool = false,
+        variable: @escaping (String) -> String? = { _ in nil }
+    ) {
+        variables = ReadingVariables(value: variable)
+        assumptions = isOffline ? Assumptions() : nil
+    }
+
+    /// A log for files whose texts stay as they are written.
+    static var ofCases: ProblemLog { ProblemLog(variables: nil) }
+
+    private init(variables: ReadingVariables?) { self.variables = variables }
 
     package func error(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
         add(Problem(.error, at: place, keyPath, found: found, use: use))

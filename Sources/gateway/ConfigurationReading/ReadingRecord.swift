@@ -21,6 +21,17 @@ final class ReadingRecord {
         /// Words that are allowed there; others may be allowed too.
         var words: [String] = []
         var form = Form.text
+        /// Whether `${NAME}` may stand in it.
+        private(set) var takesVariables = false
+
+        var takingVariables: Text {
+            var text = self
+            text.takesVariables = true
+            return text
+        }
+
+        /// The allowed values, for tables: `(${NAME})` says that variables may stand in the text.
+        var allowed: String { takesVariables ? "\(use) (${NAME})" : use }
 
         /// Whether only these words are allowed.
         var isClosed: Bool {

@@ -13,10 +13,35 @@ package import Signatures
 ///     - request: GET https://api.example.com/v1/a%2Fb
 ///       expect: { refused: path-encoded-slash }
 package struct RouteTest: Sendable {
-    /// One line for each case, then the count.
-    package let text: String
+    /// A case, and how its result differs from what is expected.
+    struct Result: Sendable {
+        let place: Problem.Place
+        let title: String
+        let faults: [String]
+    }
+
+    /// Empty where the cases can't be read.
+    let results: [Result]
+    /// Why they can't.
+    let problems: [Problem]
+
     /// 0 when all pass, 1 when one fails, 2 when the cases can't be read.
-    package let exitStatus: Int32
+    package var exitStatus: Int32 {
+        guard problems.isEmpty else { return 2 }
+        return results.allSatisfy(\.faults.isEmpty) ? 0 : 1
+    }
+
+    /// One line for each case, then the count.
+    package var text: String {
+        guard problems.isEmpty else { return problems.map { $0.text + "\n" }.joined() }
+        let lines = results.map { result in
+            let word = result.faults.isEmpty ? "ok  " : "FAIL"
+            let detail = result.faults.isEmpty ? "" : ": " + result.faults.joined(separator: "; ")
+            return "\(word) \(result.place.text): \(result.title)\(detail)\n"
+        }
+        return lines.joined()
+            + "\(results.count { $0.faults.isEmpty }) of \(results.count) pass\n"
+    }
 
     /// Loads the cases and runs them.
     package init(
@@ -25,25 +50,14 @@ package struct RouteTest: Sendable {
         now: UnixTime,
         files: some ConfigurationFiles = DiskFiles()
     ) {
-        let log = ProblemLog(allowsVariables: true)
+        let log = ProblemLog.ofCases
         let cases = Self.cases(path, files: files, log: log)
-        let problems = log.sorted
-        guard problems.isEmpty else {
-            text = problems.map { $0.text + "\n" }.joined()
-            exitStatus = 2
-            return
-        }
-        var failures = 0
-        var lines = cases.map { single in
+        problems = log.sorted
+        let isReadable = problems.isEmpty
+        results = (isReadable ? cases : []).map { single in
             let faults = single.faults(configuration, now: now)
-            if !faults.isEmpty { failures += 1 }
-            let result = faults.isEmpty ? "ok  " : "FAIL"
-            let detail = faults.isEmpty ? "" : ": " + faults.joined(separator: "; ")
-            return "\(result) \(single.place.text): \(single.title)\(detail)"
+            return Result(place: single.place, title: single.title, faults: faults)
         }
-        lines.append("\(cases.count - failures) of \(cases.count) pass")
-        text = lines.joined(separator: "\n") + "\n"
-        exitStatus = failures == 0 ? 0 : 1
     }
 
     private static func cases(

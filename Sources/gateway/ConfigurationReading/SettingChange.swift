@@ -19,7 +19,7 @@ package struct SettingChange: Hashable, Sendable {
     package let to: String?
     package private(set) var needs = ChangeNeed.reload
     /// What happened, where the values are not told.
-    private let word: String
+    let word: String
 
     init(keyPath: String, from: String? = nil, to: String? = nil, word: String = "changed") {
         (self.keyPath, self.from, self.to, self.word) = (keyPath, from, to, word)

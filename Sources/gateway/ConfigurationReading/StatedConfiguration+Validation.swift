@@ -51,12 +51,13 @@ extension StatedConfiguration {
         for origin in settings.origins { origin.validate(named) }
         settings.verdict = settings.verdict?.readingKey(named)
         settings.google = google?.validated(named) ?? GoogleSettings()
+        let ruleFiles = Set(rules.map(\.place.file)).subtracting([reader.place.file])
         return GatewayConfiguration(
             settings: settings,
             fileRules: set,
             rulePlaces: rules.map(\.reader.place) + [fallback.reader.place],
             // Those of rules in other files are not asked for.
-            places: reader.log.places.filter { $0.value.file == reader.place.file }
+            places: reader.log.places.filter { !ruleFiles.contains($0.value.file) }
         )
     }
 
@@ -292,6 +293,7 @@ extension StatedConfiguration {
         do throws(FileFault) {
             _ = try files.names(in: folder.value)
         } catch {
+            guard !reader.log.assumes(folder: folder, error) else { return }
             let found = error == .missing ? "no such folder" : error.found
             reader.log.error(
                 folder,

@@ -34,9 +34,7 @@ struct StatedConfiguration {
         self.stated = stated
         self.folder = folder
         let reader = stated.reader
-        apps = (reader.list("apps", of: "apps: - id: …") ?? []).compactMap { node, keyPath in
-            Stated(node, at: keyPath, over: AppSettings(), log)
-        }
+        apps = Self.apps(reader)
         apple = Stated(reader, "apple", over: AppleSettings())
         google = Stated(reader, "google", over: GoogleSettings())
         proofs = StatedProof.all(reader)
@@ -46,14 +44,24 @@ struct StatedConfiguration {
         rules = Self.rules(reader, folder: folder)
     }
 
+    private static func apps(_ reader: MappingReader) -> [Stated<AppSettings>] {
+        reader.log.record?.text("apps", FileFolder.Content.apps.text)
+        // A folder: its files were read before, or their faults were reported.
+        if case .text? = reader.node("apps")?.content { return [] }
+        let nodes = reader.list("apps", of: "apps: - id: …") ?? []
+        return nodes.compactMap { Stated($0, at: $1, over: AppSettings(), reader.log) }
+    }
+
     private static func rules(_ reader: MappingReader, folder: String) -> RuleSource {
         guard let node = reader.node("rules") else { return .none }
-        let use = "a folder of rule files, or a list of rules"
-        reader.log.record?.text("rules", ReadingRecord.Text(use: use))
+        let use = FileFolder.Content.rules.use
+        reader.log.record?.text("rules", FileFolder.Content.rules.text)
         switch node.content {
         case .text(let text) where !text.isEmpty:
-            let path = FilePath.joined(folder, text)
-            return .folder(Located(value: path, place: node.place, keyPath: "rules"))
+            let stated = Located(value: text, place: node.place, keyPath: "rules")
+            let path = reader.log.text(of: stated, takesVariables: true) { !$0.isEmpty }
+            guard let path else { return .none }
+            return .folder(stated.map { _ in FilePath.joined(folder, path) })
         case .list(let nodes):
             return .list(RuleSettings.all(nodes, at: "rules", reader.log))
         case .text, .nothing, .mapping:

@@ -42,7 +42,7 @@ package struct StoreSettings: Hashable, Sendable, Declared {
 
     private static let file = ValueForm<String>(
         { reader, key in
-            reader.value(key, use: "a file's path") { text in
+            reader.takingVariables.value(key, use: "a file's path") { text in
                 let isFile = !text.isEmpty && !text.hasSuffix("/")
                 return isFile ? FilePath.joined(reader.log.folder, text) : nil
             }
@@ -140,7 +140,7 @@ extension PostgreSQLSettings: Declared {
             .means("The name of this gateway for operators. Without it, the host's.")
     }
 
-    private static let name = ValueForm<String>.text(
+    private static let name = ValueForm<String>.name(
         "a name of 1…64 letters, digits, -, _ and ., and no - first"
     ) { GatewayName.isValid($0) ? $0 : nil }
 
@@ -154,6 +154,7 @@ extension PostgreSQLSettings: Declared {
 
     /// A configuration is read by many, and goes into backups and repositories.
     private static func examine(_ address: Located<String>, _ log: ProblemLog) {
+        guard !log.assumes(valueAt: address.keyPath) else { return }
         guard let read = DatabaseAddress(address.value) else {
             return log.error(
                 address,

@@ -56,6 +56,9 @@ package struct UpstreamSettings: Hashable, Sendable, Declared {
     /// The origins of the file, in their order.
     static func all(_ reader: MappingReader, _ timeouts: Timeouts) -> [UpstreamSettings] {
         guard let node = reader.node("origins") else { return [] }
+        // A folder: its files were read before, or their faults were reported.
+        reader.log.record?.text("origins", FileFolder.Content.origins.text)
+        if case .text = node.content { return [] }
         guard case .mapping(let members) = node.content, !members.isEmpty else {
             let use = "a mapping: name: { servers: [10.0.0.5:8080] }"
             reader.log.error(node.place, "origins", found: node.found, use: use)
@@ -78,7 +81,7 @@ package struct UpstreamSettings: Hashable, Sendable, Declared {
     private static let hostPolicy = ValueForm<String?>(
         { reader, key in
             let use = "client | a host name, with a port or without"
-            return reader.value(key, use: use) { (text) -> String?? in
+            return reader.takingVariables.value(key, use: use) { (text) -> String?? in
                 text == "client" ? .some(nil) : TextForm.host(text).map { .some($0) }
             }
         },

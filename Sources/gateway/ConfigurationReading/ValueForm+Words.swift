@@ -143,8 +143,16 @@ extension ValueForm where Value == String {
         ValueForm({ $0.value($1, use: use, read) }, text: { $0.isEmpty ? nil : $0 })
     }
 
+    /// An address or a name that the closure understands; `${NAME}` may stand in it.
+    static func name(
+        _ use: String,
+        _ read: @escaping @Sendable (String) -> String?
+    ) -> ValueForm {
+        text(use, read).takingVariables
+    }
+
     /// A path that is not empty, in the file's spelling.
-    static func file(_ use: String) -> ValueForm { text(use) { $0.isEmpty ? nil : $0 } }
+    static func file(_ use: String) -> ValueForm { name(use) { $0.isEmpty ? nil : $0 } }
 
     /// A path that is not empty. Unless it is absolute, it counts from the configuration's folder.
     static func path(_ use: String) -> ValueForm {

@@ -5,7 +5,7 @@ struct ValueForm<Value>: Sendable {
     typealias Changes = @Sendable (Value, Value, String) -> [SettingChange]
 
     /// `nil` where the key is absent or has a problem, which is reported.
-    let located: Reading
+    private(set) var located: Reading
     /// The value as a file writes it; `nil` where it does not fit on a line.
     let text: @Sendable (Value) -> String?
     /// What differs in two values, by the key path of the key.
@@ -27,6 +27,13 @@ struct ValueForm<Value>: Sendable {
         guard let found = located(reader, key) else { return false }
         value = found.value
         return true
+    }
+
+    /// The same form of a path, an address or a name: `${NAME}` may stand in its texts.
+    var takingVariables: ValueForm {
+        var form = self
+        form.located = { located($0.takingVariables, $1) }
+        return form
     }
 
     /// The same form where absence stands for no value.

@@ -49,7 +49,7 @@ package struct VerdictSettings: Sendable, Declared {
     }
 
     /// The name of an issuer or of an audience.
-    static let name = ValueForm<String>.text("1…128 visible characters") {
+    static let name = ValueForm<String>.name("1…128 visible characters") {
         TextForm.visible($0, most: 128)
     }
 
@@ -61,7 +61,7 @@ package struct VerdictSettings: Sendable, Declared {
         if let keyFile {
             let file = files.log.located("verdict.jwt.key", keyFile)
             let use = "a readable private key in PEM"
-            let bytes = files.secret(file, limit: Self.fileBytesMax, use: use)
+            let bytes = files.secret(file, limit: Self.fileBytesMax, use: use, .privateKey)
             guard let bytes else { return nil }
             let key = ECPrivateKey(pem: String(decoding: bytes, as: UTF8.self))
             verdict.key = key.flatMap { P256PrivateKey($0) }.map { .p256($0) }
@@ -77,7 +77,7 @@ package struct VerdictSettings: Sendable, Declared {
         } else if let secretFile {
             let file = files.log.located("verdict.jwt.secret", secretFile)
             let use = "a readable file with a secret"
-            let bytes = files.secret(file, limit: Self.fileBytesMax, use: use)
+            let bytes = files.secret(file, limit: Self.fileBytesMax, use: use, .line)
             guard var bytes else { return nil }
             if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
             let least = VerdictSigner.secretBytesMin

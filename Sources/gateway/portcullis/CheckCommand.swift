@@ -21,15 +21,24 @@ struct CheckCommand: ParsableCommand {
     @Flag(help: "Accept a key store that `serve --accept-older-store` accepts.")
     var acceptOlderStore = false
 
+    @OptionGroup var absence: OfflineOptions
+
+    @Flag(help: "Print JSON, for scripts.")
+    var json = false
+
     private var file: String { place.path }
 
     func run() throws {
         let age: StoreAge.Demand = acceptOlderStore ? .any : .newest
-        let check = Check(Preparation.load(file, age: age, asksDatabase: true), file: file)
+        let loaded =
+            absence.offline
+            ? Preparation.loadOffline(file, age: age)
+            : Preparation.load(file, age: age, asksDatabase: true)
+        let check = Check(loaded, file: file)
         // A unit checks before each start: its journal shows what is wrong by priority.
         let usual: LogPriority = check.exitStatus == 0 ? .notice : .error
-        StandardOutput.write(Journal.text(check.text, as: usual, on: 1))
-        if check.exitStatus != 0 { throw ExitCode(check.exitStatus) }
+        StandardOutput.write(json ? check.json : Journal.text(check.text, as: usual, on: 1))
+        try ExitStatus(isYes: check.exitStatus == 0).finish()
     }
 }
 
@@ -50,14 +59,25 @@ struct DiffCommand: ParsableCommand {
     @Argument(help: "The configuration as it is to be.")
     var new: String
 
+    @OptionGroup var absence: OfflineOptions
+
+    @Flag(help: "Print JSON, for scripts.")
+    var json = false
+
     func run() throws {
-        let (before, after) = (try LoadedFile.configuration(old), try LoadedFile.configuration(new))
-        let orders = RolloutFile.orders(of: after)
+        let (before, after) = (try absence.load(old, json), try absence.load(new, json))
+        let orders = absence.orders(of: after.configuration)
         if let problem = orders.problem { StandardError.write(problem.text) }
-        let difference = ConfigurationDifference(from: before, to: after, orders: orders.orders)
-        guard StandardOutput.write(difference.text), orders.problem?.severity != .error else {
-            throw ExitCode(1)
-        }
+        let difference = ConfigurationDifference(
+            from: before.configuration,
+            to: after.configuration,
+            orders: orders.orders
+        )
+        let assumptions = before.assumptions + after.assumptions
+        let text = json ? difference.json(assuming: assumptions) : difference.text
+        let isWritten = StandardOutput.write(text)
+        if !json { OfflineOptions.name(assumptions) }
+        try ExitStatus(isYes: isWritten && orders.problem?.severity != .error).finish()
     }
 }
 
@@ -72,7 +92,7 @@ struct SchemaCommand: ParsableCommand {
 
     func run() throws {
         guard StandardOutput.write(ConfigurationSchema().json.pretty + "\n") else {
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
     }
 }
@@ -89,15 +109,19 @@ struct PlanCommand: ParsableCommand {
     @Option(name: [.customShort("o"), .long], help: "The file to write; else standard output.")
     var output: String?
 
+    @OptionGroup var absence: OfflineOptions
+
     private var file: String { place.path }
 
     func run() throws {
-        let configuration = try LoadedFile.configuration(file)
+        let loaded = try absence.load(file)
+        defer { OfflineOptions.name(loaded.assumptions) }
+        let configuration = loaded.configuration
         let plan = ClientPlan(configuration.rules, endpoints: configuration.endpointsPath)
         let json = plan.json
         guard let output else {
             guard StandardOutput.write(String(decoding: json, as: UTF8.self)) else {
-                throw ExitCode(1)
+                throw ExitStatus.no
             }
             return
         }
@@ -106,7 +130,7 @@ struct PlanCommand: ParsableCommand {
             try Data(json).write(to: URL(fileURLWithPath: output), options: .atomic)
         } catch {
             StandardError.write("\(output) can't be written: \(error.localizedDescription)")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
     }
 }
@@ -123,10 +147,17 @@ struct TestCommand: ParsableCommand {
     @Argument(help: "The file of cases.")
     var cases: String
 
+    @OptionGroup var absence: OfflineOptions
+
+    @Flag(help: "Print JSON, for scripts.")
+    var json = false
+
     func run() throws {
-        let test = RouteTest(cases, try LoadedFile.configuration(file), now: .current)
-        StandardOutput.write(test.text)
-        if test.exitStatus != 0 { throw ExitCode(test.exitStatus) }
+        let loaded = try absence.load(file, json)
+        let test = RouteTest(cases, loaded.configuration, now: .current)
+        StandardOutput.write(json ? test.json(assuming: loaded.assumptions) : test.text)
+        if !json { OfflineOptions.name(loaded.assumptions) }
+        try (ExitStatus(rawValue: test.exitStatus) ?? .no).finish()
     }
 }
 
@@ -162,6 +193,8 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: "The client's address, for rollouts of requests without a key id.")
     var client: String?
 
+    @OptionGroup var absence: OfflineOptions
+
     @Flag(help: "Print JSON.")
     var json = false
 
@@ -176,13 +209,15 @@ struct ExplainCommand: ParsableCommand {
     }
 
     func run() throws {
-        let configuration = try LoadedFile.configuration(file)
+        let loaded = try absence.load(file)
+        defer { OfflineOptions.name(loaded.assumptions) }
+        let configuration = loaded.configuration
         var sketch = RequestSketch(
             method: method,
             url: url,
             headers: headers.compactMap(RequestSketch.header)
         )
-        let orders = RolloutFile.orders(of: configuration)
+        let orders = absence.orders(of: configuration)
         if let problem = orders.problem { StandardError.write(problem.text) }
         sketch.key = try key.map { try keyID(named: $0, configuration) }
         sketch.client = client.flatMap { IPAddress($0) }
@@ -195,25 +230,35 @@ struct ExplainCommand: ParsableCommand {
         )
         guard StandardOutput.write(json ? explanation.json : explanation.text),
             orders.problem?.severity != .error
-        else { throw ExitCode(1) }
+        else { throw ExitStatus.no }
     }
 
     /// The key id for `--key`. A short name has to be looked up.
     private func keyID(named name: String, _ configuration: GatewayConfiguration) throws -> KeyID {
         if case .id(let keyID) = KeyName(name) { return keyID }
+        guard !absence.asksNoStore(of: configuration) else {
+            StandardError.write(
+                "with --offline no short name is looked up in a database; give the key id (44 "
+                    + "characters)"
+            )
+            throw ExitStatus.no
+        }
         guard let archive = try configuration.store.readableArchive() else {
             StandardError.write(
                 "\(file) names no store in which the short name \(name) could be looked up; give "
                     + "the key id (44 characters)"
             )
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         let found = try KeyStoreOptions.key(named: name, in: archive, deleted: .included)
-        guard let keyID = found else { throw ExitCode(1) }
+        guard let keyID = found else { throw ExitStatus.no }
         return keyID
     }
 
     private func lookUp(_ keyID: KeyID, _ configuration: GatewayConfiguration) -> KeyFinding {
+        guard !absence.asksNoStore(of: configuration) else {
+            return .notAsked("--offline asks no database")
+        }
         do throws(StoreProblem) {
             guard let archive = try configuration.store.readableArchive() else {
                 return .notAsked("\(file) names no store")

@@ -29,11 +29,17 @@ struct FleetStatusCommand: ParsableCommand {
 
     @OptionGroup var fleet: FleetOptions
 
+    @Flag(help: "Print JSON, for scripts.")
+    var json = false
+
     func run() throws {
         try fleet.run { (fleet) throws(FleetCommands.Fault) in
             let status = try fleet.status()
-            let isWritten = StandardOutput.write(status.lines)
-            for warning in status.warnings { StandardError.write("portcullis: \(warning)") }
+            let isWritten = StandardOutput.write(json ? status.json : status.lines)
+            // The document has them.
+            for warning in json ? [] : status.warnings {
+                StandardError.write("portcullis: \(warning)")
+            }
             return isWritten && status.isComplete
         }
     }
@@ -158,13 +164,13 @@ struct FleetOptions: ParsableArguments {
             StandardError.write(
                 "portcullis: \(file) has no `store: { postgresql: … }`, which gateways share"
             )
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         do throws(FleetCommands.Fault) {
             guard try body(fleet) else { throw FleetCommands.Fault(text: "") }
         } catch {
             if !error.text.isEmpty { StandardError.write("portcullis: \(error.text)") }
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
     }
 }

@@ -99,8 +99,8 @@ struct InitCommand: ParsableCommand {
         }
     }
 
-    private func refused(_ why: String) -> ExitCode {
+    private func refused(_ why: String) -> ExitStatus {
         StandardError.write("portcullis: nothing was written: \(why)")
-        return ExitCode(1)
+        return .no
     }
 }

@@ -56,9 +56,9 @@ struct InspectCommand: ParsableCommand {
             report = try make()
         } catch {
             StandardError.write("portcullis: \(error.message)")
-            throw ExitCode(2)
+            throw ExitStatus.usage
         }
         StandardOutput.write(text(report.json) + "\n")
-        if report.status != .accepted { throw ExitCode(report.status.rawValue) }
+        try ExitStatus(isYes: report.status == .accepted).finish()
     }
 }

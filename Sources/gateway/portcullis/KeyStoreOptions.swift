@@ -33,13 +33,13 @@ struct KeyStoreOptions: ParsableArguments {
                 "\(file) keeps its keys in PostgreSQL: use the database's own tools, such as "
                     + "pg_dump and pg_amcheck"
             )
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
     }
 
-    static func noStore(_ file: String) -> ExitCode {
+    static func noStore(_ file: String) -> ExitStatus {
         StandardError.write("\(file) names no store; add `store: { sqlite: portcullis.db }`")
-        return ExitCode(1)
+        return .no
     }
 
     /// Refuses a text that can't be the name of a key.

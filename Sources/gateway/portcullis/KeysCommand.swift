@@ -31,11 +31,15 @@ struct KeysListCommand: ParsableCommand {
     @OptionGroup var store: KeyStoreOptions
     @OptionGroup var filter: KeyFilterOptions
 
+    @Flag(help: "Print one JSON document, for scripts.")
+    var json = false
+
     /// Bytes that are written at a time.
     private static let pieceBytes = 64 << 10
 
     func run() throws {
         let (keys, _) = try store.administration()
+        guard !json else { return try writeJSON(keys) }
         var lines = ""
         try keys.forEach(filter.filter) { record in
             let status = if case .active = record.status { "active" } else { "revoked" }
@@ -52,20 +56,52 @@ struct KeysListCommand: ParsableCommand {
     }
 
     private static func risk(_ record: KeyRecord) -> [String] {
-        let state = record.receiptState
-        let (metric, second) =
-            switch record.platform {
-            case .apple: (state.riskMetric, state.metricAt)
-            case .android: (record.chain?.certificatesIssued, record.enrolledAt)
-            }
+        let (metric, second) = foundRisk(record)
         return [
             metric.map(String.init) ?? "unknown",
             second.map { UnixTime(seconds: $0).iso8601 } ?? "never",
         ]
     }
 
+    /// The risk metric, and the second when it was found.
+    private static func foundRisk(_ record: KeyRecord) -> (metric: UInt32?, at: Int64?) {
+        let state = record.receiptState
+        return switch record.platform {
+        case .apple: (state.riskMetric, state.metricAt)
+        case .android: (record.chain?.certificatesIssued, record.enrolledAt)
+        }
+    }
+
+    /// The keys as a document, in pieces: a store has millions.
+    private func writeJSON(_ keys: some KeyArchive) throws {
+        var text = "{\"keys\":["
+        var end = "\n"
+        try keys.forEach(filter.filter) { record in
+            var json = JSONWriter(.compact)
+            json.object { Self.write(record, into: &$0) }
+            text += end + json.text
+            end = ",\n"
+            if text.utf8.count >= Self.pieceBytes { try write(&text) }
+        }
+        text += "\n]}\n"
+        try write(&text)
+    }
+
+    private static func write(_ record: KeyRecord, into out: inout JSONWriter) {
+        let (metric, at) = foundRisk(record)
+        let isActive = if case .active = record.status { true } else { false }
+        out.member("key_id", record.keyID.base64)
+        out.member("app_id", record.appID)
+        out.member("environment", record.environment.rawValue)
+        out.member("status", isActive ? "active" : "revoked")
+        out.member("counter", record.counters.highest.rawValue)
+        out.member("last_used_at", record.lastUsedAt.map { UnixTime(seconds: $0).iso8601 })
+        out.member("risk", metric.map { JSONValue.number(Int64($0)) } ?? .null)
+        out.member("risk_found_at", at.map { UnixTime(seconds: $0).iso8601 })
+    }
+
     private func write(_ lines: inout String) throws {
-        guard StandardOutput.write(lines) else { throw ExitCode(1) }
+        guard StandardOutput.write(lines) else { throw ExitStatus.no }
         lines = ""
     }
 }
@@ -93,13 +129,13 @@ struct KeysShowCommand: ParsableCommand {
     func run() throws {
         let (archive, _) = try store.administration()
         let found = try KeyStoreOptions.key(named: key, in: archive, deleted: .included)
-        guard let id = found else { throw ExitCode(1) }
+        guard let id = found else { throw ExitStatus.no }
         guard let record = try archive.record(id) else {
             StandardError.write("\(key) is not stored; `portcullis keys list` shows all keys")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         let text = KeyLine.shown(record, json ? .compact : .indented)
-        guard StandardOutput.write(text + "\n") else { throw ExitCode(1) }
+        guard StandardOutput.write(text + "\n") else { throw ExitStatus.no }
     }
 }
 
@@ -116,7 +152,7 @@ struct KeysExportCommand: ParsableCommand {
         let (keys, _) = try store.administration()
         _ = try keys.export(filter.filter) { bytes in
             guard StandardOutput.write(String(decoding: bytes, as: UTF8.self)) else {
-                throw ExitCode(1)
+                throw ExitStatus.no
             }
         }
     }
@@ -151,7 +187,7 @@ struct KeysHistoryCommand: ParsableCommand {
         var keyID: KeyID?
         if let key {
             keyID = try KeyStoreOptions.key(named: key, in: archive, deleted: .included)
-            guard keyID != nil else { throw ExitCode(1) }
+            guard keyID != nil else { throw ExitStatus.no }
         }
         for change in try archive.changes(of: keyID, limit: limit) {
             let columns = [
@@ -160,7 +196,7 @@ struct KeysHistoryCommand: ParsableCommand {
                 change.note.why ?? "-",
             ]
             guard StandardOutput.write(columns.joined(separator: "\t") + "\n") else {
-                throw ExitCode(1)
+                throw ExitStatus.no
             }
         }
     }
@@ -210,13 +246,13 @@ struct KeysImportCommand: ParsableCommand {
         for warning in report.warnings { StandardError.write("warning: \(warning)") }
         guard report.isImported else {
             StandardError.write("nothing was imported; correct the lines, or use --skip-problems")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         let marks = report.marks > 0 ? ", erased elsewhere: \(report.marks)" : ""
         StandardOutput.write(
             "imported: \(report.inserted), stored already: \(report.merged)\(marks)\n"
         )
-        if report.problemCount > 0 { throw ExitCode(1) }
+        if report.problemCount > 0 { throw ExitStatus.no }
     }
 }
 
@@ -251,7 +287,7 @@ struct ReceiptsStatusCommand: ParsableCommand {
             }
             json.member("risk_known", census.known)
         }
-        guard StandardOutput.write(json.text + "\n") else { throw ExitCode(1) }
+        guard StandardOutput.write(json.text + "\n") else { throw ExitStatus.no }
     }
 }
 

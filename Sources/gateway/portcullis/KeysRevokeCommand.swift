@@ -219,6 +219,6 @@ struct NamedKeys: ParsableArguments {
             failures += 1
             StandardError.write("\(id.base64) \(problem)")
         }
-        if failures > 0 { throw ExitCode(1) }
+        if failures > 0 { throw ExitStatus.no }
     }
 }

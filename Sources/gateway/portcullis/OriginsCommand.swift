@@ -27,9 +27,19 @@ struct OriginsListCommand: ParsableCommand {
 
     @OptionGroup var gateway: AdminOptions
 
+    @Flag(help: "Print JSON, for scripts.")
+    var json = false
+
     func run() throws {
+        if json {
+            try gateway.call(.init(.get, "/status", at: .page)) { response in
+                StatusPage.print(["origins"], of: response.content)
+            }
+        }
         try gateway.call(.init(.get, "/origins", at: .page)) { response in
-            StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+            ExitStatus(
+                isYes: StandardOutput.write(String(decoding: response.content, as: UTF8.self))
+            )
         }
     }
 }
@@ -52,7 +62,7 @@ struct OriginsDrainCommand: ParsableCommand {
     func run() throws {
         let content = Array(server.utf8)
         try gateway.call(.init(.post, "/origins/drain", at: .call, content: content)) { _ in
-            StandardOutput.write("\(server) gets no new requests\n") ? 0 : 1
+            ExitStatus(isYes: StandardOutput.write("\(server) gets no new requests\n"))
         }
     }
 }
@@ -71,7 +81,7 @@ struct OriginsUndrainCommand: ParsableCommand {
     func run() throws {
         let content = Array(server.utf8)
         try gateway.call(.init(.post, "/origins/undrain", at: .call, content: content)) { _ in
-            StandardOutput.write("\(server) gets requests again\n") ? 0 : 1
+            ExitStatus(isYes: StandardOutput.write("\(server) gets requests again\n"))
         }
     }
 }
@@ -91,10 +101,10 @@ struct AdminOptions: ParsableArguments {
     func call(
         _ request: AdminCall.Request,
         about rule: String? = nil,
-        _ succeeded: @escaping @Sendable (HTTPResponse) -> Int32
+        _ succeeded: @escaping @Sendable (HTTPResponse) -> ExitStatus
     ) throws -> Never {
         let asked = try LoadedFile.gateway(file)
-        Self.send(request, rule, to: asked) { Glibc.exit(succeeded($0)) }
+        Self.send(request, rule, to: asked) { succeeded($0).end() }
         dispatchMain()
     }
 
@@ -126,7 +136,7 @@ struct AdminOptions: ParsableArguments {
                 StandardError.write(Self.text(of: response, meant, isFleet: isFleet))
             case .failure(let fault): unanswered(fault.text)
             }
-            Glibc.exit(1)
+            ExitStatus.no.end()
         }
     }
 

@@ -10,8 +10,7 @@ import Services
 import Telemetry
 import Verification
 
-/// The command line. Exit status: 0 for yes, 1 for no (a refusal, an invalid file), 2 for wrong
-/// usage.
+/// The command line. ``ExitStatus`` says what each command's exit status means.
 @main
 struct Portcullis: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -44,15 +43,17 @@ struct Portcullis: ParsableCommand {
             try command.run()
         } catch let code as ExitCode {
             Glibc.exit(code.rawValue)
+        } catch let status as ExitStatus {
+            status.end()
         } catch let problem as StoreProblem {
             StandardError.write("portcullis: \(problem)")
-            Glibc.exit(1)
+            ExitStatus.no.end()
         } catch {
             let isAsked = exitCode(for: error) == .success
             let words = CommandLine.arguments.dropFirst()
             let text = MistypedCommand(Array(words))?.text ?? fullMessage(for: error)
             if isAsked { StandardOutput.write(text + "\n") } else { StandardError.write(text) }
-            Glibc.exit(isAsked ? 0 : 2)
+            (isAsked ? ExitStatus.yes : .usage).end()
         }
     }
 
@@ -65,9 +66,9 @@ struct Portcullis: ParsableCommand {
         else { return }
         let link = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         let pages = HelpPages(besides: URL(filePath: link ?? CommandLine.arguments[0]))
-        if let text = pages.text(topic) { Glibc.exit(StandardOutput.write(text) ? 0 : 1) }
+        if let text = pages.text(topic) { ExitStatus(isYes: StandardOutput.write(text)).end() }
         StandardError.write(pages.absence(of: topic.joined(separator: " ")))
-        Glibc.exit(2)
+        ExitStatus.usage.end()
     }
 }
 
@@ -105,7 +106,7 @@ struct MistypedCommand {
 /// into the pages, and a test compares.
 struct ReferenceCommand: ParsableCommand {
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case reasons, metrics, keys, limits, commands, fronts
+        case reasons, metrics, keys, limits, commands, fronts, exits
     }
 
     static let configuration = CommandConfiguration(
@@ -119,7 +120,7 @@ struct ReferenceCommand: ParsableCommand {
 
     func run() throws {
         let text = rows.map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
-        guard StandardOutput.write(text) else { throw ExitCode(1) }
+        guard StandardOutput.write(text) else { throw ExitStatus.no }
     }
 
     /// The table, its head first.
@@ -140,6 +141,11 @@ struct ReferenceCommand: ParsableCommand {
         case .commands:
             Self.head("command", "what it does")
                 + Self.commands(Portcullis.self, "portcullis").sorted { $0[0] < $1[0] }
+        case .exits:
+            Self.head("command", "0", "1", "2")
+                + ExitStatus.rows(of: Self.names(Portcullis.self).sorted()).map { row in
+                    ["`portcullis \(row[0])`"] + row.dropFirst().map(Self.cell)
+                }
         }
     }
 
@@ -175,6 +181,16 @@ struct ReferenceCommand: ParsableCommand {
             // A preflight with this finding is forwarded.
             let status = outcome == .refused(.preflight) ? "never sent" : "\(row.status)"
             return ["`\(outcome.reason)`", status, row.blame.rawValue, next, cell(row.title)]
+        }
+    }
+
+    /// The commands with an action, without the program's name.
+    private static func names(_ type: any ParsableCommand.Type) -> [String] {
+        let inner = type.configuration.subcommands.filter { $0.configuration.shouldDisplay }
+        return inner.flatMap { command -> [String] in
+            let word = command.configuration.commandName ?? ""
+            let names = names(command).map { "\(word) \($0)" }
+            return names.isEmpty ? [word] : names
         }
     }
 

@@ -64,7 +64,7 @@ struct ReportCommand: ParsableCommand {
         )
         try gateway.call(request, about: rule) { response in
             let text = String(decoding: response.content, as: UTF8.self)
-            return StandardOutput.write(filter?.filtered(text) ?? text) ? 0 : 1
+            return ExitStatus(isYes: StandardOutput.write(filter?.filtered(text) ?? text))
         }
     }
 
@@ -125,7 +125,9 @@ struct WhyCommand: ParsableCommand {
         let short = KeyID(base64: name).map(\.logName) ?? name
         let page = (json ? "/why/json" : "/why") + member.query
         try gateway.call(.init(.post, page, at: .lookup, content: Array(short.utf8))) { response in
-            StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+            ExitStatus(
+                isYes: StandardOutput.write(String(decoding: response.content, as: UTF8.self))
+            )
         }
     }
 }
@@ -137,9 +139,10 @@ extension WhyCommand {
         try gateway.call(request) { response in
             guard let groups = try? RefusalGroups(response.content.span, by: grouping) else {
                 StandardError.write("portcullis: the gateway's answer can't be read")
-                return 1
+                return .no
             }
-            return StandardOutput.write(filter?.filtered(groups.text) ?? groups.text) ? 0 : 1
+            let text = filter?.filtered(groups.text) ?? groups.text
+            return ExitStatus(isYes: StandardOutput.write(text))
         }
     }
 }

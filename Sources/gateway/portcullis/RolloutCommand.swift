@@ -1,6 +1,7 @@
 import ArgumentParser
 import ConfigurationReading
 import Dispatch
+import Encodings
 import Gateway
 import Glibc
 import HTTPWire
@@ -36,6 +37,9 @@ struct RolloutCommand: ParsableCommand {
     @Flag(help: "Order it also where many clients would be refused.")
     var yes = false
 
+    @Flag(help: "Print JSON, for scripts.")
+    var json = false
+
     @Argument(help: "The rule's id.")
     var rule: String?
 
@@ -44,31 +48,30 @@ struct RolloutCommand: ParsableCommand {
 
     func run() throws {
         guard let request = try request() else {
-            let asked = try LoadedFile.gateway(gateway.file)
-            AdminOptions.send(.init(.get, "/rollout", at: .page), nil, to: asked) { response in
-                let text = String(decoding: response.content, as: UTF8.self)
-                Glibc.exit(StandardOutput.write(text) ? 0 : 1)
-            } unanswered: { text in
-                FleetOrder(asked).show(text)
-            }
-            dispatchMain()
+            try show()
         }
         guard RolloutNote.isPlain(why, max: RolloutNote.whyMax) else {
             throw ValidationError("--why is one line of at most \(RolloutNote.whyMax) bytes")
         }
         let asked = try LoadedFile.gateway(gateway.file)
-        let (rule, yes, why) = (request.rule, yes, why)
+        let (rule, yes, why, json) = (request.rule, yes, why, json)
         @Sendable func call(_ page: String, after order: Int64?) -> AdminCall.Request {
             let call = RolloutRequest.Call(request, why: why, after: order)
             return .init(.post, page, at: .call, content: call.json)
         }
         @Sendable func order(_ text: String) -> Never {
-            FleetOrder(asked).give(RolloutRequest.Call(request, why: why), yes, text)
+            let fleet = FleetOrder(asked, json: json)
+            fleet.give(RolloutRequest.Call(request, why: why), yes, text)
         }
         @Sendable func change(after known: Int64?) {
             AdminOptions.send(call("/rollout/change", after: known), rule, to: asked) {
-                let text = Self.text(of: $0.content)
-                Glibc.exit(StandardOutput.write(text) ? 0 : 1)
+                guard let text = Self.text(of: $0.content, json: json) else {
+                    StandardError.write(
+                        "portcullis: the gateway took it, and answered what can't be read"
+                    )
+                    ExitStatus.no.end()
+                }
+                ExitStatus(isYes: StandardOutput.write(text)).end()
             } unanswered: {
                 order($0)
             }
@@ -82,12 +85,46 @@ struct RolloutCommand: ParsableCommand {
             for line in forecast.lines { StandardError.write(line) }
             let isConfirmed =
                 yes || !forecast.asksConfirmation || Self.isConfirmed(forecast, of: rule)
-            guard isConfirmed else { Glibc.exit(1) }
+            guard isConfirmed else { ExitStatus.no.end() }
             change(after: forecast.order)
         } unanswered: {
             order($0)
         }
         dispatchMain()
+    }
+
+    /// Shows how the rules stand.
+    private func show() throws -> Never {
+        let (asked, json) = (try LoadedFile.gateway(gateway.file), json)
+        let page = json ? "/status" : "/rollout"
+        AdminOptions.send(.init(.get, page, at: .page), nil, to: asked) { response in
+            if json { StatusPage.print(["rules"], of: response.content).end() }
+            let text = String(decoding: response.content, as: UTF8.self)
+            ExitStatus(isYes: StandardOutput.write(text)).end()
+        } unanswered: { text in
+            FleetOrder(asked, json: json).show(text)
+        }
+        dispatchMain()
+    }
+
+    /// A change as a document.
+    ///
+    /// - rule: `nil` for all.
+    fileprivate static func document(
+        rule: String?,
+        _ values: (from: String, to: String),
+        order: Int64?,
+        _ more: (inout JSONWriter) -> Void
+    ) -> String {
+        var out = JSONWriter(.indented)
+        out.object { out in
+            out.member("rule", rule)
+            out.member("from", values.from)
+            out.member("to", values.to)
+            out.member("fleet_order", order.map { JSONValue.number($0) } ?? .null)
+            more(&out)
+        }
+        return out.text + "\n"
     }
 
     /// Whether a person confirms. Without a terminal nothing is ordered.
@@ -130,15 +167,27 @@ struct RolloutCommand: ParsableCommand {
                 StandardError.write(
                     "portcullis: \(to): use a share as 10%, observe, off or file\(hint)"
                 )
-                throw ExitCode(2)
+                throw ExitStatus.usage
             }
             return .order(order, rule: rule)
         }
     }
 
-    private static func text(of content: [UInt8]) -> String {
+    /// `nil` where a document was asked for, and the answer can't be read.
+    private static func text(of content: [UInt8], json: Bool) -> String? {
         guard let change = try? RolloutAnswer(content.span) else {
-            return "the gateway took it, and answered what can't be read\n"
+            return json ? nil : "the gateway took it, and answered what can't be read\n"
+        }
+        if json {
+            return document(
+                rule: change.isOfAll ? nil : change.rule,
+                (change.from, change.to),
+                order: change.order
+            ) { out in
+                out.member("all_event_loops", change.areAllLoopsTold)
+                out.member("pending", change.isPending)
+                out.member("unsaved", change.unsaved)
+            }
         }
         let late = change.areAllLoopsTold ? "" : " (some event loops are busy and follow)"
         let unsaved =
@@ -158,14 +207,19 @@ struct RolloutCommand: ParsableCommand {
 /// An order at the database of a fleet, since the gateway that was asked does not answer.
 private struct FleetOrder {
     private let fleet: FleetCommands?
+    private let json: Bool
 
-    init(_ asked: AskedGateway) { fleet = asked.configuration.flatMap { FleetCommands($0) } }
+    init(_ asked: AskedGateway, json: Bool) {
+        fleet = asked.configuration.flatMap { FleetCommands($0) }
+        self.json = json
+    }
 
     /// - unanswered: why the gateway does not answer.
     func show(_ unanswered: String) -> Never {
         end(unanswered) { (fleet) throws(FleetCommands.Fault) in
-            let (lines, version) = try fleet.standing()
-            return lines + "order \(version), in the fleet's database\n"
+            let standing = try fleet.standing()
+            guard !json else { return standing.json }
+            return standing.lines + "order \(standing.version), in the fleet's database\n"
         }
     }
 
@@ -178,6 +232,14 @@ private struct FleetOrder {
                 )
             }
             let (change, version) = try fleet.order(call)
+            guard !json else {
+                let values = (change.from, change.to)
+                return RolloutCommand.document(rule: change.rule, values, order: version) { out in
+                    out.member("all_event_loops", false)
+                    out.member("pending", false)
+                    out.member("unsaved", nil as String?)
+                }
+            }
             return "\(change.rule ?? "all rules"): \(change.from) → \(change.to)\n"
                 + "order \(version), in the fleet's database: all gateways obey within 2 s\n"
         }
@@ -188,12 +250,12 @@ private struct FleetOrder {
         _ body: (FleetCommands) throws(FleetCommands.Fault) -> String
     ) -> Never {
         StandardError.write("portcullis: \(unanswered)")
-        guard let fleet else { Glibc.exit(1) }
+        guard let fleet else { ExitStatus.no.end() }
         do throws(FleetCommands.Fault) {
-            Glibc.exit(StandardOutput.write(try body(fleet)) ? 0 : 1)
+            ExitStatus(isYes: StandardOutput.write(try body(fleet))).end()
         } catch {
             StandardError.write("portcullis: \(error.text)")
-            Glibc.exit(1)
+            ExitStatus.no.end()
         }
     }
 }

@@ -51,7 +51,7 @@ struct ServeCommand: ParsableCommand {
             let problems = loaded.problems.map(\.text).joined(separator: "\n")
             predecessor?.refuse(GatewayError(problems, hint: "`portcullis check` says more."))
             Self.say("\(file): refused; nothing was started")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         do throws(GatewayError) {
             var surroundings = surroundings
@@ -62,7 +62,7 @@ struct ServeCommand: ParsableCommand {
         } catch {
             predecessor?.refuse(error)
             Self.say("portcullis: \(error)")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         dispatchMain()
     }
@@ -73,7 +73,7 @@ struct ServeCommand: ParsableCommand {
             return try Predecessor(environment)
         } catch {
             say("portcullis: \(error)")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
     }
 
@@ -117,7 +117,7 @@ struct UpgradeCommand: ParsableCommand {
             waiting: Self.waitMilliseconds
         )
         try gateway.call(request) { response in
-            StandardOutput.write(Self.text(of: response)) ? 0 : 1
+            ExitStatus(isYes: StandardOutput.write(Self.text(of: response)))
         }
     }
 
@@ -171,7 +171,7 @@ struct DoctorCommand: ParsableCommand {
         let printsJSON = json
         @Sendable func end(_ report: DoctorReport) {
             StandardOutput.write(printsJSON ? report.json.pretty + "\n" : report.text)
-            Glibc.exit(report.exitStatus)
+            ExitStatus(isYes: report.exitStatus == 0).end()
         }
         guard let through else {
             Doctor.examine(file, ended: end)

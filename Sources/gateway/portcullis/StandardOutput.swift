@@ -89,8 +89,13 @@ struct AskedGateway: Sendable {
 enum LoadedFile {
     /// Loads it; prints every error and exits 1 when it is invalid.
     static func configuration(_ file: String) throws -> GatewayConfiguration {
-        let loaded = ConfigurationLoader.load(file)
-        return try taken(loaded.configuration, file: file, problems: loaded.problems)
+        try taken(ConfigurationLoader.load(file), file)
+    }
+
+    /// The configuration of a load; prints every error and exits 1 when it is invalid.
+    static func taken(_ loaded: LoadedConfiguration, _ file: String) throws -> GatewayConfiguration
+    {
+        try taken(loaded.configuration, file: file, problems: loaded.problems)
     }
 
     /// Loads what a command needs that asks a running gateway. Prints every error; exits 1 when the
@@ -126,7 +131,7 @@ enum LoadedFile {
                 StandardError.write(problem.text)
             }
             StandardError.write("\(file): refused; `portcullis check \(file)` says more")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         return value
     }

@@ -79,7 +79,7 @@ struct StoreCheckCommand: ParsableCommand {
         for finding in examination.findings {
             StandardOutput.write("\(finding.weight.rawValue): \(finding.text)\n")
         }
-        if !examination.isGood { throw ExitCode(1) }
+        if !examination.isGood { throw ExitStatus.no }
     }
 }
 
@@ -100,7 +100,7 @@ struct StoreMigrateCommand: ParsableCommand {
     func run() throws {
         guard case .postgresql(let database) = try LoadedFile.store(file).store else {
             StandardError.write("\(file) names no store in PostgreSQL, so there is nothing to make")
-            throw ExitCode(1)
+            throw ExitStatus.no
         }
         let isMade: Bool
         do throws(JournalError) {
@@ -214,7 +214,7 @@ struct StoreCopyCommand: ParsableCommand {
 
             """
         )
-        if report.differingCount > 0 { throw ExitCode(1) }
+        if report.differingCount > 0 { throw ExitStatus.no }
     }
 
     /// The target store in its current state; `nil` where it is still to be created.

@@ -1,4 +1,5 @@
 package import ConfigurationReading
+import Encodings
 import Foundation
 import Glibc
 import KeyStore
@@ -77,12 +78,18 @@ package struct FleetCommands: Sendable {
         }
     }
 
-    /// The rules under the fleet's orders, one line each, and the version of the orders.
-    package func standing() throws(Fault) -> (lines: String, version: Int64) {
+    /// The rules under the fleet's orders, one line each and as a document, and the version of the
+    /// orders.
+    package func standing() throws(Fault) -> (lines: String, json: String, version: Int64) {
         let newest = try newest(after: FleetOrders())
         let orders = newest.orders(rules)
         let facts = rules.rules.map { RuleFacts(orders.standing(of: $0), filed: $0, origin: "") }
-        return (facts.lines, newest.version)
+        var out = JSONWriter(.indented)
+        out.object { out in
+            out.objects("rules", facts) { $1.write(into: &$0) }
+            out.member("fleet_order", newest.version)
+        }
+        return (facts.lines, out.text + "\n", newest.version)
     }
 
     /// The orders that a gateway obeys which has kept these and hears of newer ones.
@@ -99,6 +106,8 @@ package struct FleetCommands: Sendable {
     package struct Status {
         /// A line for each gateway, and one for the fleet's orders.
         package let lines: String
+        /// The same as a document, with the warnings.
+        package let json: String
         /// What an operator should know about them.
         package let warnings: [String]
         /// Whether all of them have written their rows lately, or said that they end.
@@ -130,10 +139,20 @@ package struct FleetCommands: Sendable {
             )
         }
         let lines = facts.gateways.map(\.line).joined()
+        let isComplete = facts.silent.isEmpty
+        var out = JSONWriter(.indented)
+        out.object { out in
+            out.member("ok", isComplete)
+            out.member("order", reading.version)
+            out.member("rules_differ", facts.rulesDiffer)
+            out.texts("warnings", warnings)
+            out.objects("gateways", facts.gateways) { $1.write(into: &$0) }
+        }
         return Status(
             lines: lines + "order \(reading.version)\n",
+            json: out.text + "\n",
             warnings: warnings,
-            isComplete: facts.silent.isEmpty
+            isComplete: isComplete
         )
     }
 

@@ -146,15 +146,22 @@ package struct Preparation: Sendable {
         // Journal, lock and generation are files beside it.
         let access = WriteAccess(toFile: file, makesOthers: true, as: user)
         examine(access, configuration: configuration, keyPath: "store.sqlite", use: allowed)
-        if case .notYet = use, Self.isNoDatabase(file) {
-            add(
+        if case .notYet = use { problems += Self.noDatabaseProblems(configuration) }
+    }
+
+    /// A file at the store's path that is something else.
+    static func noDatabaseProblems(_ configuration: GatewayConfiguration) -> [Problem] {
+        guard let file = configuration.store.file, isNoDatabase(file) else { return [] }
+        let keyPath = "store.sqlite"
+        return [
+            Problem(
                 .error,
-                configuration: configuration,
-                keyPath: "store.sqlite",
+                at: configuration.place(of: keyPath),
+                keyPath,
                 found: "\(file), which is no SQLite database",
                 use: "the gateway's own database, or a path where there is no file yet"
             )
-        }
+        ]
     }
 
     private mutating func examineLog(_ configuration: GatewayConfiguration, _ user: ProcessUser?) {

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import EventLoops
+import Signatures
 
 /// The loaded certificates, keys and authorities of a configuration.
 ///
@@ -56,19 +57,27 @@ struct LoadedCertificates: Sendable {
         _ tls: ListenSettings.TLS,
         _ http2: ListenSettings.HTTP2
     ) -> TLSContext? {
+        let present = tls.certificates.filter {
+            surroundings.has($0.certificateFile) && surroundings.has($0.keyFile)
+        }
+        for settings in tls.certificates where !surroundings.has(settings.keyFile) {
+            examine(withoutKey: settings)
+        }
+        guard !present.isEmpty else { return nil }
+        let client = tls.client.flatMap { surroundings.has($0.authoritiesFile) ? $0 : nil }
         do throws(TLSContextError) {
             let context = try TLSContext(
-                showing: tls.certificates.map(ServerCertificate.init),
+                showing: present.map(ServerCertificate.init),
                 minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
                 protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11],
                 tickets: surroundings.tickets,
-                clients: tls.client.map(ClientTrust.init),
+                clients: client.map(ClientTrust.init),
                 wallSeconds: surroundings.wallSeconds
             )
-            for (settings, loaded) in zip(tls.certificates, context.certificates) {
+            for (settings, loaded) in zip(present, context.certificates) {
                 examine(settings, loaded)
             }
-            examineNames(tls, context.certificates)
+            examineNames(present, context.certificates)
             return context
         } catch {
             refuse(tls, error)
@@ -82,7 +91,7 @@ struct LoadedCertificates: Sendable {
         if let client = tls.client, first.path == client.authoritiesFile {
             add("\(client.keyPath).ca", first)
         }
-        for settings in tls.certificates {
+        for settings in tls.certificates where surroundings.has(settings.keyFile) {
             do throws(TLSContextError) {
                 _ = try TLSContext(showing: [ServerCertificate(settings)])
             } catch {
@@ -100,6 +109,25 @@ struct LoadedCertificates: Sendable {
         let isKey = [.keyUnreadable, .keyEncrypted, .keyMismatch].contains(error.reason)
         let files = PairedFiles(certificate: settings.certificateFile, key: settings.keyFile)
         add("\(settings.keyPath).\(isKey ? "key" : "certificate")", error, of: files)
+    }
+
+    /// A certificate whose key is assumed: whether it is one, and when it ends.
+    private mutating func examine(withoutKey settings: ListenSettings.TLS.Certificate) {
+        let (file, keyPath) = (settings.certificateFile, "\(settings.keyPath).certificate")
+        guard surroundings.has(file) else { return }
+        do {
+            let bytes = try DiskFiles().contents(of: file, limit: X509Certificate.pemBytesMax)
+            let text = String(decoding: bytes, as: UTF8.self)
+            let first = try X509Certificate.certificates(pem: text).first
+            guard let first, let found = Self.ending(at: first.notAfter.seconds, now) else {
+                return
+            }
+            let use = "a renewed one, then reload"
+            add(.warning, keyPath, found: "\(found) (\(file))", use: use)
+        } catch {
+            let use = "a PEM file with the certificate, then those that lead to its root"
+            add(.error, keyPath, found: "no certificate in \(file)", use: use)
+        }
     }
 
     private mutating func examine(
@@ -138,7 +166,10 @@ struct LoadedCertificates: Sendable {
 
     /// The warning about a certificate that has expired, or soon will; `nil` for any other.
     static func ending(_ certificate: TLSCertificate, _ now: Int64) -> String? {
-        let end = certificate.expiry
+        ending(at: certificate.expiry, now)
+    }
+
+    private static func ending(at end: Int64, _ now: Int64) -> String? {
         guard end < now + expiryWarningSeconds else { return nil }
         return end < now
             ? "a certificate that ended \(text(now - end)) ago, which clients refuse"
@@ -150,9 +181,12 @@ struct LoadedCertificates: Sendable {
     }
 
     /// Reports certificates that are never shown, and names that two of them have.
-    private mutating func examineNames(_ tls: ListenSettings.TLS, _ loaded: [TLSCertificate]) {
+    private mutating func examineNames(
+        _ stated: [ListenSettings.TLS.Certificate],
+        _ loaded: [TLSCertificate]
+    ) {
         var names = ServerNames()
-        for (index, (settings, certificate)) in zip(tls.certificates, loaded).enumerated() {
+        for (index, (settings, certificate)) in zip(stated, loaded).enumerated() {
             if index > 0, certificate.names.isEmpty {
                 add(
                     .error,
@@ -191,7 +225,7 @@ struct LoadedCertificates: Sendable {
             )
         }
         do throws(TLSContextError) {
-            return try TLSContext(tls, http2)
+            return try TLSContext(tls, http2, in: surroundings)
         } catch {
             let files = [(tls.certificateFile, "certificate"), (tls.keyFile, "key")]
             let key = files.first { $0.0 == error.path }?.1 ?? "ca"
@@ -254,16 +288,19 @@ extension ServerCertificate {
 extension TLSContext {
     fileprivate convenience init(
         _ tls: OriginTLSSettings,
-        _ http2: ListenSettings.HTTP2
+        _ http2: ListenSettings.HTTP2,
+        in surroundings: TLSSurroundings
     ) throws(TLSContextError) {
         var shown: ServerCertificate?
-        if let chain = tls.certificateFile, let key = tls.keyFile {
+        if let chain = tls.certificateFile, let key = tls.keyFile, surroundings.has(chain),
+            surroundings.has(key)
+        {
             shown = ServerCertificate(chain: chain, key: key)
         }
         let trust: Trust =
             switch tls.trust {
             case .system: .system
-            case .file(let path): .file(path)
+            case .file(let path): surroundings.has(path) ? .file(path) : .system
             case .anyone: .anyone
             }
         try self.init(
@@ -281,4 +318,9 @@ struct TLSSurroundings: Sendable {
     var tickets = TicketKeys()
     /// Seconds of Unix time.
     var wallSeconds: @Sendable () -> Int64 = TLSContext.systemSeconds
+    /// Files that are absent and assumed, so that nothing of them is loaded: only `check --offline`
+    /// has some.
+    var assumed: Set<String> = []
+
+    func has(_ file: String) -> Bool { !assumed.contains(file) }
 }

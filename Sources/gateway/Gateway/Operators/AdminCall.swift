@@ -148,6 +148,8 @@ package enum AdminCall {
 /// The gateway's answer to a change of a rollout.
 package struct RolloutAnswer {
     package let rule: String
+    /// Whether it is of all rules.
+    package let isOfAll: Bool
     package let from: String
     package let to: String
     package let areAllLoopsTold: Bool
@@ -177,7 +179,8 @@ package struct RolloutAnswer {
         guard let rule = texts["rule"], let from = texts["from"], let to = texts["to"] else {
             throw reader.error("a member is missing")
         }
-        self.rule = rule == "*" ? "all rules" : rule
+        isOfAll = rule == "*"
+        self.rule = isOfAll ? "all rules" : rule
         (self.from, self.to, self.order) = (from, to, order)
         areAllLoopsTold = flags["all_event_loops"] ?? false
         isPending = flags["pending"] ?? false

@@ -111,15 +111,7 @@ extension AdminSnapshot {
     private func writeRules(into out: inout JSONWriter) {
         out.objects("rules", rules.enumerated()) { out, item in
             let (number, rule) = item
-            out.member("id", rule.id)
-            out.member("mode", rule.mode)
-            out.member("rollout", rule.rollout)
-            out.member("origin", rule.origin)
-            out.member("source", rule.source.rawValue)
-            out.member("order", rule.order)
-            out.member("file", rule.file)
-            out.member("ramp", rule.ramp)
-            rule.fallback?.write(into: &out)
+            rule.write(into: &out)
             out.member("bodies_cut_short_after_pass", tally.cutShort(rule: number, isPassed: true))
             writeTimes(of: number, into: &out)
             out.objects("verdicts", verdicts(of: number)) { out, verdict in

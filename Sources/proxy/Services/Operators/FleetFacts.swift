@@ -1,4 +1,4 @@
-import Encodings
+package import Encodings
 import Signatures
 import Telemetry
 
@@ -152,18 +152,25 @@ package struct FleetFacts: Sendable {
             out.member("silence_seconds", silence.map { JSONValue.number($0) } ?? .null)
             out.member("rules_differ", rulesDiffer)
             out.objects("gateways", gateways) { out, gateway in
-                out.member("name", gateway.name)
+                gateway.write(into: &out)
                 out.member("self", gateway.isOwn)
-                out.member("standing", gateway.standing)
-                if gateway.standing == "drained" { out.member("connections_open", gateway.clients) }
-                out.member("age_seconds", gateway.age)
-                out.member("order", gateway.order)
-                out.member("orders_pending", gateway.pending)
-                out.member("rules_digest", gateway.rules)
-                out.member("version", gateway.program)
-                out.member("address", gateway.address)
-                out.member("started_at", UnixTime(seconds: gateway.startedAt).iso8601)
             }
         }
+    }
+}
+
+extension FleetFacts.Gateway {
+    /// Its members in `/status` and in `fleet status --json`.
+    package func write(into out: inout JSONWriter) {
+        out.member("name", name)
+        out.member("standing", standing)
+        if standing == "drained" { out.member("connections_open", clients) }
+        out.member("age_seconds", age)
+        out.member("order", order)
+        out.member("orders_pending", pending)
+        out.member("rules_digest", rules)
+        out.member("version", program)
+        out.member("address", address)
+        out.member("started_at", UnixTime(seconds: startedAt).iso8601)
     }
 }

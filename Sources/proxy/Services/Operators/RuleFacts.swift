@@ -1,4 +1,4 @@
-import Encodings
+package import Encodings
 package import Rules
 import Telemetry
 
@@ -41,6 +41,21 @@ package struct RuleFacts: Sendable {
         order = standing.note?.text
         ramp = standing.rampText
         file = filed.modeText
+    }
+}
+
+extension RuleFacts {
+    /// Its members in `/status` and in `rollout --json`: how the rule stands, and why.
+    package func write(into out: inout JSONWriter) {
+        out.member("id", id)
+        out.member("mode", mode)
+        out.member("rollout", rollout)
+        out.member("origin", origin)
+        out.member("source", source.rawValue)
+        out.member("order", order)
+        out.member("file", file)
+        out.member("ramp", ramp)
+        fallback?.write(into: &out)
     }
 }
 
