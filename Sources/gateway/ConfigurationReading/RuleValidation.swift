@@ -183,6 +183,7 @@ struct RuleValidation {
             // A key's place in this rollout is independent of its place in the rule's own.
             demands.risk?.rollout = risk.rollout.salted("\(id)/risk")
         }
+        demands.rate = settings.rate?.rate(of: id)
         demands.integrity = demands.integrity.flatMap {
             proofs.integrity($0, at: reader.path("integrity"))
         }
