@@ -174,7 +174,7 @@ extension InvalidConfigurationTests {
     static let routes: [Row] = [
         .more(
             "rules:\n  - { id: a, match: {}, mode: off }",
-            "p.yaml:7: a.match: found nothing to match; use host, method or path"
+            "p.yaml:7: a.match: found nothing to match; use host, method, path or client"
         ),
         .more(
             "rules:\n  - { id: a, match: { path: \"/v1/{id}\" }, mode: off }",

@@ -15,23 +15,36 @@ extension FuzzTarget {
         guard let rules = loaded.configuration?.rules else { return }
         for path in ["/", "/v1/orders", "/v1//orders/", "/a;x/b", "/v1/orders/7/items"] {
             for (method, host) in [("GET", "a.test"), ("POST", "api.example.com:443")] {
-                route(rules, method, host, path)
+                for client in [nil, IPAddress.v4(0x0A01_0203)] {
+                    route(rules, method, host, path, from: client)
+                }
             }
         }
     }
 
-    private static func route(_ set: RuleSet, _ method: String, _ host: String, _ path: String) {
+    private static func route(
+        _ set: RuleSet,
+        _ method: String,
+        _ host: String,
+        _ path: String,
+        from client: IPAddress?
+    ) {
         let (method, host, path) = (Array(method.utf8), Array(host.utf8), Array(path.utf8))
         var view = TargetView()
         view.read(path.span, 0..<path.count)
         let found = set.rules.dropLast().first {
-            $0.match.mismatch(method: method.span, host: host.span, view: view) == nil
+            $0.match.mismatch(method: method.span, host: host.span, from: client, view: view) == nil
         }
         let first = (found ?? set.fallback).index
-        let readings = set.readings(method: method.span, host: host.span, view: &view)
+        let readings = set.readings(
+            method: method.span,
+            host: host.span,
+            from: client,
+            view: &view
+        )
         demand(readings.first?.rule.index == first, "the index finds the first rule")
         let rivals = readings.filter(\.isRival).map(\.rule.index)
-        switch set.route(method: method.span, host: host.span, view: &view) {
+        switch set.route(method: method.span, host: host.span, from: client, view: &view) {
         case .rule(let rule):
             let isOpen = readings.allSatisfy { $0.rule.mode == .off }
             demand(rule.index == first, "the first rule is that of the path as written")

@@ -45,6 +45,7 @@ import Verification
             [
                 "enrolment-throttled", "enrolment-not-yet", "address-throttled", "address-held",
                 "device-throttled", "key-held", "attester-throttled", "proof-throttled",
+                "key-throttled",
             ]
         ),
         (

@@ -258,6 +258,8 @@ extension BuildPolicy {
             .storeUnavailable, .signedFieldRepeated, .addressThrottled, .noRule, .riskExceeded,
             .riskUnknown, .challengesExhausted, .addressHeld, .heldFull, .spillFailed,
             .keyHeld, .preflight, .keyExpired, .contentUnseen,
+            // By KeyRateTests.
+            .keyThrottled,
         ]
         // Found out by Apple, when all else holds; the transcripts of Flow try them.
         let ofDevices: Set<Refusal> = [

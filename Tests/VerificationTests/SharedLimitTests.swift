@@ -16,7 +16,7 @@ import Testing
     /// What the database has.
     private struct Table {
         struct Place: Hashable {
-            let limit: EnrolmentAdmission.Limit
+            let limit: FleetLimit
             let subject: UInt64
         }
 
@@ -28,7 +28,7 @@ import Testing
             tell(gateway, of: count, at: tick)
         }
 
-        mutating func take(_ uses: [EnrolmentAdmission.Use], at tick: UInt64) {
+        mutating func take(_ uses: [FleetLimit.Use], at tick: UInt64) {
             let now = Int64(tick / 1_000)
             for use in uses {
                 let place = Place(limit: use.limit, subject: use.subject)
@@ -39,7 +39,7 @@ import Testing
 
         func tell(_ gateway: EnrolmentAdmission, of count: Int, at tick: UInt64) {
             let levels = fullAt.compactMap { place, time in
-                EnrolmentAdmission.Level(
+                FleetLimit.Level(
                     limit: place.limit.rawValue,
                     subject: place.subject,
                     fullIn: time - Int64(tick / 1_000)
@@ -161,7 +161,7 @@ import Testing
         #expect((540...552).contains(taken), "\(taken)")
         // When it answers, it gets all of them.
         let told = gateways[0].takeUntold().filter { $0.limit == .rate }
-        expectEqual(told.map(\.tokens), [UInt64(taken)])
+        expectEqual(told.map(\.micros), [Int64(taken) * 10_000])
         #expect(gateways[0].takeUntold().isEmpty)
     }
 
@@ -190,17 +190,18 @@ import Testing
         for number in 0..<1_000 as Range<UInt32> {
             expectEqual(flood(gateway, try caller(100 + number), at: Self.start, asking: 1), 1)
         }
-        var told: [UInt64: UInt64] = [:]
+        var told: [UInt64: Int64] = [:]
         var counts: [Int] = []
-        var first: EnrolmentAdmission.Use?
+        var first: FleetLimit.Use?
         while true {
             let uses = gateway.takeUntold().filter { $0.limit == .address }
             guard !uses.isEmpty else { break }
             counts.append(uses.count)
             first = first ?? uses.first
-            for use in uses { told[use.subject, default: 0] += use.tokens }
+            for use in uses { told[use.subject, default: 0] += use.micros }
         }
-        expectEqual(first?.tokens, 50, "those that took most come first")
+        // A thousand a second of each address: a tenth of the rate.
+        expectEqual(first?.micros, 50 * 1_000, "those that took most come first")
         #expect(counts.allSatisfy { $0 <= 128 })
         // Of a row that is full, the subject that has taken least is given up.
         #expect(told.count >= 990)
@@ -235,7 +236,7 @@ import Testing
         #expect(flood(third, greedy, at: Self.start) > 0)
         // The others hear of each token once.
         let told = third.takeUntold().filter { $0.limit == .attester }
-        expectEqual(told.map(\.tokens), [3])
+        expectEqual(told.map(\.micros), [3 * 86_400_000_000 / 9])
         #expect(second.takeUntold().allSatisfy { $0.limit != .attester })
     }
 }

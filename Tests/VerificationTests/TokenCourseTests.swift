@@ -130,6 +130,7 @@ struct TokenCourseTests {
 
     @Test(arguments: [
         Refusal.preflight, .addressThrottled, .contentTooLarge, .heldFull, .keyHeld, .spillFailed,
+        .keyThrottled,
     ])
     func `no token makes good what is no fault of the proof`(_ refusal: Refusal) {
         expectEqual(Verdict(.refuse(refusal)).nextQuery(Self.accepting(Self.check)), nil)

@@ -56,6 +56,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case sessionsOpened
     case sessionsRefused
     case sessionsEvicted
+    case ratesEvicted
     case sessionPasses
     case tokenPasses
     case sessionsForeign
@@ -126,6 +127,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsOpened: "sessions_opened_total"
         case .sessionsRefused: "sessions_refused_total"
         case .sessionsEvicted: "sessions_evicted_total"
+        case .ratesEvicted: "rates_evicted_total"
         case .sessionPasses: "session_passes_total"
         case .tokenPasses: "token_passes_total"
         case .sessionsForeign: "sessions_foreign_total"
@@ -199,6 +201,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .sessionsOpened: "Sessions opened."
         case .sessionsRefused: "Requests to open a session that were refused."
         case .sessionsEvicted: "Sessions that ended early to make room for another."
+        case .ratesEvicted: "Devices whose use of a rate was forgotten to make room for another."
         case .sessionPasses: "Requests that passed by a session."
         case .tokenPasses: "Requests that passed by a token in the place of a signature."
         case .sessionsForeign: "Requests with a session that this process has not opened."

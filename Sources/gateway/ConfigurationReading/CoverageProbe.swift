@@ -3,6 +3,8 @@ import Rules
 import Services
 
 /// Finds the rules that match requests which look like another rule's.
+///
+/// A request that is tried comes from a client of its rule, where the rule is for some clients.
 struct CoverageProbe {
     /// Names that stand for any other host, method and segment. A rule has no good reason to use
     /// them; one that does makes the report shorter.
@@ -15,7 +17,10 @@ struct CoverageProbe {
         var hasOtherHost = false
         var methods: [String] = []
         var hasOtherPath = false
-        var isEmpty: Bool { !hasOtherHost && methods.isEmpty && !hasOtherPath }
+        var hasOtherClient = false
+        var isEmpty: Bool {
+            !hasOtherHost && methods.isEmpty && !hasOtherPath && !hasOtherClient
+        }
     }
 
     private typealias Spelling = (key: String, path: String)
@@ -29,9 +34,11 @@ struct CoverageProbe {
     init(_ configuration: GatewayConfiguration) {
         self.configuration = configuration
         services = configuration.ownServices
-        let asksBeside = configuration.rules.rules.contains { !$0.demands.also.isEmpty }
+        let asksMore = configuration.rules.rules.contains {
+            !$0.demands.also.isEmpty || $0.rate != nil
+        }
         for rule in configuration.rules.rules.dropLast()
-        where rule.mode.isOpen || !rule.standInNames.isEmpty || asksBeside {
+        where rule.mode.isOpen || !rule.standInNames.isEmpty || asksMore {
             guard let origin = rule.origin?.rawValue, rule.mode != .deny else { continue }
             lenient[origin, default: OverlapIndex()].add(rule.match.path, number: rule.index)
         }
@@ -72,11 +79,12 @@ struct CoverageProbe {
         }
     }
 
-    /// Whether a match has requests that another one does not, by their host or method, whatever
-    /// their path.
+    /// Whether a match has requests that another one does not, by their host, method or client,
+    /// whatever their path.
     private static func mayDiffer(_ other: RouteMatch, from mine: RouteMatch) -> Bool {
         if other.path == .all, mine.path != .all { return true }
         guard mine.host.covers(other.host) else { return true }
+        guard mine.clients?.covers(other.clients ?? .all) ?? true else { return true }
         guard let named = mine.methods else { return false }
         return other.methods.map { !$0.allSatisfy(named.contains) } ?? true
     }
@@ -107,6 +115,9 @@ struct CoverageProbe {
             parts.append(differences.methods.joined(separator: ", "))
         }
         if differences.hasOtherPath { parts.append("any other path") }
+        if differences.hasOtherClient {
+            parts.append("clients other than \(rule.match.clients?.text ?? "any")")
+        }
         var found = "\(leniency.found) for \(parts.joined(separator: "; "))"
         if let number = other.origin?.rawValue, other.origin != rule.origin,
             let server = sharing(rule)[number]
@@ -129,9 +140,12 @@ struct CoverageProbe {
         let theirHost = Self.host(theirs.host)
         let methods = mine.methods ?? [Self.otherMethod]
         let theirMethods = theirs.methods ?? [Self.otherMethod]
+        let client = Self.client(mine, beside: theirs)
+        let other = Tried(rule: other, client: Self.client(theirs, beside: mine) ?? client)
+        let mineTried = Tried(rule: rule, client: client)
         // This rule does not have to protect a path that belongs to another rule.
         for path in Self.examples(mine.path, theirs.path)
-        where methods.contains(where: { decides(rule, $0, at: host, path: path) }) {
+        where methods.contains(where: { decides(mineTried, $0, at: host, path: path) }) {
             if !mine.host.covers(theirs.host) {
                 found.hasOtherHost =
                     found.hasOtherHost
@@ -139,9 +153,14 @@ struct CoverageProbe {
                         decides(other, $0, at: theirHost, path: path)
                     }
             }
-            guard let named = mine.methods, let shared = Self.shared(mine.host, theirs.host) else {
-                continue
+            guard let shared = Self.shared(mine.host, theirs.host) else { continue }
+            if let outside = Self.client(theirs, outside: mine) {
+                let stranger = Tried(rule: other.rule, client: outside)
+                found.hasOtherClient =
+                    found.hasOtherClient
+                    || methods.contains { decides(stranger, $0, at: shared, path: path) }
             }
+            guard let named = mine.methods else { continue }
             for method in theirMethods
             where !named.contains(method) && !found.methods.contains(method) {
                 if decides(other, method, at: shared, path: path) { found.methods.append(method) }
@@ -156,6 +175,23 @@ struct CoverageProbe {
             }
         }
         return found
+    }
+
+    /// A rule, and the client by which it is tried; `nil` for one without an address.
+    private struct Tried {
+        let rule: Rule
+        let client: IPAddress?
+    }
+
+    /// A client of the match, and of the other one, if they share one. `nil` where the match is for
+    /// every client.
+    private static func client(_ match: RouteMatch, beside other: RouteMatch) -> IPAddress? {
+        match.clients?.sample(sharedWith: other.clients ?? .all)
+    }
+
+    /// A client of the match that the other one is not for.
+    private static func client(_ match: RouteMatch, outside other: RouteMatch) -> IPAddress? {
+        other.clients.flatMap { (match.clients ?? .all).sample(outside: $0) }
     }
 
     private static func examples(_ one: PathPattern, _ other: PathPattern) -> [String] {
@@ -184,9 +220,15 @@ struct CoverageProbe {
         let rule = entry.rule
         let method = rule.match.methods?.first ?? Self.otherMethod
         let (host, origins) = (Self.host(rule.match.host), sharing(rule))
+        let client = rule.match.clients?.sample()
         var found: [(other: Rule, leniency: Leniency, spellings: [Spelling])] = []
         for spelling in Self.spellings(of: rule.match.path) {
-            guard case .rule(let other) = trial(method, "http://\(host)\(spelling.path)").outcome,
+            guard
+                case .rule(let other) = trial(
+                    method,
+                    "http://\(host)\(spelling.path)",
+                    from: client
+                ).outcome,
                 let origin = other.origin, origins[origin.rawValue] != nil, other !== rule,
                 let leniency = Leniency(of: other, beside: rule)
             else { continue }
@@ -226,9 +268,10 @@ struct CoverageProbe {
         guard rule.mode == .observe || isShared else { return nil }
         let method = rule.match.methods?.first ?? Self.otherMethod
         let host = Self.host(rule.match.host)
+        let client = rule.match.clients?.sample()
         let paths = Self.spellings(of: rule.match.path).map(\.path).filter { path in
-            guard case .disputed(let dispute) = trial(method, "http://\(host)\(path)").outcome
-            else { return false }
+            let trial = trial(method, "http://\(host)\(path)", from: client)
+            guard case .disputed(let dispute) = trial.outcome else { return false }
             return dispute.deciding(\.refusesAll) === rule
         }
         guard !paths.isEmpty else { return nil }
@@ -270,15 +313,20 @@ struct CoverageProbe {
         }
     }
 
-    private func decides(_ rule: Rule, _ method: String, at host: String, path: String) -> Bool {
-        guard case .rule(let found) = trial(method, "http://\(host)\(path)").outcome else {
-            return false
-        }
-        return found === rule
+    private func decides(
+        _ tried: Tried,
+        _ method: String,
+        at host: String,
+        path: String
+    ) -> Bool {
+        let trial = trial(method, "http://\(host)\(path)", from: tried.client)
+        guard case .rule(let found) = trial.outcome else { return false }
+        return found === tried.rule
     }
 
-    private func trial(_ method: String, _ url: String) -> RequestTrial {
-        let sketch = RequestSketch(method: method, url: url)
+    private func trial(_ method: String, _ url: String, from client: IPAddress?) -> RequestTrial {
+        var sketch = RequestSketch(method: method, url: url)
+        sketch.client = client
         return RequestTrial(sketch, configuration, services: services)
     }
 }
@@ -291,6 +339,8 @@ enum Leniency {
     case unsigned([String])
     /// Tokens by these names may be absent. The other rule asks for them beside each proof.
     case without([String])
+    /// A device may make any number of requests. The other rule has a rate.
+    case unlimited
 
     /// The most lenient way; `nil` where the rule is as strict as the other one.
     init?(of rule: Rule, beside strict: Rule) {
@@ -304,6 +354,8 @@ enum Leniency {
             self = .unsigned(unsigned)
         } else if rule.mode == .enforce, !absent.isEmpty {
             self = .without(absent)
+        } else if rule.mode == .enforce, strict.rate != nil, rule.rate == nil {
+            self = .unlimited
         } else {
             return nil
         }
@@ -315,6 +367,7 @@ enum Leniency {
         case .unenforced: "mode"
         case .unsigned: "accept"
         case .without: "also"
+        case .unlimited: "rate"
         }
     }
 
@@ -324,6 +377,7 @@ enum Leniency {
         case .unenforced(let mode): mode.rawValue
         case .unsigned(let names): names.joined(separator: " or ") + " without a signature,"
         case .without(let names): "no " + names.joined(separator: ", ")
+        case .unlimited: "no rate"
         }
     }
 
@@ -333,6 +387,7 @@ enum Leniency {
         case .unenforced: "enforce or deny"
         case .unsigned: "assertion alone where its requests matter as those of \(rule.id)"
         case .without: "what \(rule.id) asks for where its requests matter as much"
+        case .unlimited: "a rate where its requests cost as much as those of \(rule.id)"
         }
     }
 }

@@ -68,6 +68,19 @@ package struct ListenSettings: Hashable, Sendable, Declared {
         text: { $0 == .none ? "false" : "true" }
     )
 
+    /// The networks from which clients can connect, if there is no proxy.
+    fileprivate var reach: [IPNetwork] {
+        let texts: [String] =
+            switch address {
+            case .ip(.v4, _): [address.isLocal ? "127.0.0.0/8" : "0.0.0.0/0"]
+            case .ip(.v6(high: 0, low: 0), _): ["0.0.0.0/0", "::/0"]
+            case .ip(.v6, _): [address.isLocal ? "::1" : "::/0"]
+            // Reported, and without an address.
+            case .name, .unix: []
+            }
+        return texts.compactMap { IPNetwork($0) }
+    }
+
     /// Reports what does not belong together.
     func validate(trustsProxies: Bool, _ log: ProblemLog) {
         validateDecision(trustsProxies: trustsProxies, log)
@@ -308,5 +321,17 @@ extension NamedFiles {
             )
             return nil
         }
+    }
+}
+
+extension GatewaySettings {
+    /// The clients that can reach a listener; `nil` where a trusted proxy may name any. A listener
+    /// for all addresses of IPv6 takes IPv4 too, as ``ServerAddress/includes(_:)`` says.
+    var reachedClients: ClientPattern? {
+        guard trustedProxies.isEmpty else { return nil }
+        let networks = listeners.flatMap(\.reach)
+        // Peers of Unix sockets have no address.
+        guard !networks.isEmpty else { return nil }
+        return ClientPattern(networks)
     }
 }

@@ -14,7 +14,8 @@ package struct RequestSketch: Sendable {
     package let headers: [(name: String, value: String)]
     /// The client's key. Without it, the rule's key id field names the key.
     package var key: KeyID?
-    /// The address that decides the bucket of a request without a key id.
+    /// The client's address. It decides the bucket of a request without a key id, and which rules
+    /// are for the client; without it, those with `client` are for others.
     package var client: IPAddress?
 
     package init(method: String, url: String, headers: [(name: String, value: String)] = []) {
@@ -77,6 +78,7 @@ struct RequestTrial: ~Copyable {
     let bytes: [UInt8]
     let head: RequestHead
     let view: TargetView
+    private let client: IPAddress?
     let outcome: Outcome
     /// The rule that was found, also if the request is refused afterwards.
     let rule: Rule?
@@ -98,6 +100,7 @@ struct RequestTrial: ~Copyable {
         var head = RequestHead()
         var view = TargetView()
         self.bytes = bytes
+        client = sketch.client
         do throws(Malformed) {
             try head.read(bytes.span, isSecure: isSecure, limits: configuration.limits.requestHead)
         } catch {
@@ -118,7 +121,7 @@ struct RequestTrial: ~Copyable {
         }
         let rules = configuration.rules
         var rivals: [RuleSet.Interpretation] = []
-        switch rules.destination(of: self.head, bytes.span, view: &view) {
+        switch rules.destination(of: self.head, bytes.span, from: client, view: &view) {
         case .rule(let rule):
             self.rule = rule
             outcome = rule.mode == .deny ? .answered(.refused(.noRule)) : .rule(rule)
@@ -132,6 +135,7 @@ struct RequestTrial: ~Copyable {
             rivals = rules.readings(
                 method: bytes.span.extracting(self.head.methodRange),
                 host: bytes.span.extracting(self.head.authority),
+                from: client,
                 view: &view
             ).filter(\.isRival)
         }
@@ -178,6 +182,7 @@ struct RequestTrial: ~Copyable {
         let mismatch = rule.match.mismatch(
             method: bytes.span.extracting(head.methodRange),
             host: bytes.span.extracting(head.authority),
+            from: client,
             view: view
         )
         switch mismatch {
@@ -187,6 +192,9 @@ struct RequestTrial: ~Copyable {
             let methods = rule.match.methods?.joined(separator: ", ") ?? "*"
             return "method \(method) is not \(methods)"
         case .path: return "path \(text(head.path)) is not \(rule.match.path.text)"
+        case .client:
+            let from = client.map { "client \($0.text)" } ?? "a client without an address"
+            return "\(from) is not from \(rule.match.clients?.text ?? "any")"
         }
     }
 }

@@ -5,8 +5,8 @@ import Rules
 extension MappingReader {
     func match(_ key: String) -> RouteMatch? {
         guard let inner = inner(key, RouteMatch.keys) else { return nil }
-        guard inner.has("host") || inner.has("method") || inner.has("path") else {
-            log.error(inner, found: "nothing to match", use: "host, method or path")
+        guard RouteMatch.keys.names.contains(where: inner.has) else {
+            log.error(inner, found: "nothing to match", use: "host, method, path or client")
             return nil
         }
         let host = inner.value(
@@ -17,11 +17,54 @@ extension MappingReader {
         }
         let methods = inner.methods("method")
         let pattern = inner.pattern("path")
+        let networks = inner.networks("client")
+        let excluded = inner.networks("not_client")
         // An unreadable part must not make the rule match more than it says.
         if inner.has("host"), host == nil { return nil }
         if inner.has("method"), methods == nil { return nil }
         if inner.has("path"), pattern == nil { return nil }
-        return RouteMatch(host: host?.value ?? .any, methods: methods, path: pattern ?? .all)
+        if inner.has("client"), networks == nil { return nil }
+        if inner.has("not_client"), excluded == nil { return nil }
+        let namesClients = networks != nil || excluded != nil
+        return RouteMatch(
+            host: host?.value ?? .any,
+            methods: methods,
+            path: pattern ?? .all,
+            clients: namesClients ? ClientPattern(networks ?? [], without: excluded ?? []) : nil
+        )
+    }
+
+    /// Networks; a single one may stand without brackets.
+    private func networks(_ key: String) -> [IPNetwork]? {
+        let use = "networks such as 10.0.0.0/8 or \"2001:db8::/32\""
+        let before = log.problems.count
+        for (node, keyPath) in elements(key) {
+            guard case .text(let text) = node.content, IPNetwork(text) == nil,
+                let meant = IPNetwork.meant(by: text)
+            else { continue }
+            let reason = text.contains("::ffff:") ? "an IPv4 network" : "bits after the prefix"
+            log.error(
+                node.place,
+                keyPath,
+                found: "\(node.found), which has \(reason)",
+                use: meant.text
+            )
+        }
+        guard log.problems.count == before else { return nil }
+        if case .text = node(key)?.content {
+            return value(key, use: use) { IPNetwork($0) }.map { [$0.value] }
+        }
+        let networks = list(key, of: use) { IPNetwork($0) }
+        return log.problems.count == before ? networks?.map(\.value) : nil
+    }
+
+    /// The elements of a list, or the value alone.
+    private func elements(_ key: String) -> [(node: SourceNode, keyPath: String)] {
+        guard let node = node(key) else { return [] }
+        switch node.content {
+        case .list(let list): return list.enumerated().map { ($1, "\(path(key))[\($0)]") }
+        case .text, .nothing, .mapping: return [(node, path(key))]
+        }
     }
 
     /// Method names; a single one may stand without brackets.
@@ -46,13 +89,7 @@ extension MappingReader {
     /// Whether the list has a word that elsewhere means all methods, which is a problem: here it
     /// would be one method, which no client sends.
     private func namesAllMethods(_ key: String, use: String) -> Bool {
-        guard let node = node(key) else { return false }
-        let nodes: [(SourceNode, String)]
-        switch node.content {
-        case .list(let list): nodes = list.enumerated().map { ($1, "\(path(key))[\($0)]") }
-        case .text, .nothing, .mapping: nodes = [(node, path(key))]
-        }
-        for (node, keyPath) in nodes {
+        for (node, keyPath) in elements(key) {
             guard case .text(let text) = node.content,
                 ["*", "ANY", "ALL"].contains(text.uppercased())
             else { continue }
@@ -97,5 +134,7 @@ extension RouteMatch {
         Key("host").means("A host, all hosts below a domain, or any.")
         Key("method").means("Methods. GET includes HEAD.")
         Key("path").means("A path: * stands for a segment, ** for the rest.")
+        Key("client").means("Networks: the clients whose requests are meant.")
+        Key("not_client").means("Networks: clients whose requests are not meant.")
     }
 }

@@ -24,6 +24,7 @@ extension Rule {
         }
         lines += tokenLines
         if let text = body.text { lines.append(text) }
+        if let rate { lines.append(rate.text) }
         if onError == .forward { lines.append("forwarded when the store fails") }
         if unsupported == .forward { lines.append("forwarded when the app says it can't attest") }
         if preflight == .forward { lines.append("CORS preflights forwarded unjudged") }

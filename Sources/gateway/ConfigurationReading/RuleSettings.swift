@@ -78,6 +78,7 @@ struct RuleSettings: Declared {
     private(set) var also: [String] = []
     private(set) var body = Body()
     private(set) var unsupported = Unsupported.rule(.refuse)
+    private(set) var rate: RateSettings?
     private(set) var nextChallenge: Bool?
     private(set) var allowEncoded: PathConstructs = []
     /// Those of its parts that stand for themselves. Rollouts without a salt have an empty one.
@@ -118,6 +119,8 @@ struct RuleSettings: Declared {
             .means("What Apple's two bits of the device may be.")
         Key("integrity", orNone: \.demands.integrity, .mapping { _ in .unresolved })
             .means("What Google Play has to say of an Android phone.")
+        Key("rate", orNone: \.rate, .mapping { _ in RateSettings() })
+            .means("How often one device may make requests.")
         Key("fields", \.demands.fields, .mapping)
             .means("Other names of the fields that are read.")
         Key("next_challenge", orNone: \.nextChallenge, .flag)

@@ -119,6 +119,30 @@ struct RuleValidation {
         }
     }
 
+    /// Finds rules for clients of which none comes: `not_client` leaves none, or no listener has
+    /// such addresses.
+    ///
+    /// - reached: the clients that can come; `nil` for all.
+    func findAbsentClients(_ rules: [StatedRule], among reached: ClientPattern?) {
+        for match in rules.compactMap({ $0.located("match", \.match) }) {
+            guard let clients = match.value?.clients else { continue }
+            if clients.isEmpty {
+                log.warning(
+                    match,
+                    found: "no client: not_client has all addresses of client",
+                    use: "other networks, or no such rule"
+                )
+            } else if let reached, !reached.meets(clients) {
+                log.warning(
+                    match,
+                    found: "clients from \(clients.text), and without trusted_proxies only "
+                        + "\(reached.text) reach the listeners",
+                    use: "trusted_proxies with the proxy that names the clients, if there is one"
+                )
+            }
+        }
+    }
+
     /// The rule's origin, or the default's. A missing origin of the default is reported once,
     /// there.
     private func origin(of stated: StatedRule) -> OriginIndex? {
@@ -183,6 +207,7 @@ struct RuleValidation {
             // A key's place in this rollout is independent of its place in the rule's own.
             demands.risk?.rollout = risk.rollout.salted("\(id)/risk")
         }
+        demands.rate = settings.rate?.rate(of: id)
         demands.integrity = demands.integrity.flatMap {
             proofs.integrity($0, at: reader.path("integrity"))
         }

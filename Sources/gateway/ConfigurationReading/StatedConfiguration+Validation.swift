@@ -152,6 +152,7 @@ extension StatedConfiguration {
         let built = stated.enumerated().compactMap { validator.rule($1, index: $0) }
         validator.findShadows(stated)
         validator.findUnreached(stated, endpoints: settings.endpointsPath)
+        validator.findAbsentClients(stated, among: settings.reachedClients)
         let methods = Set(stated.flatMap { $0.value.match?.methods ?? [] })
         if let section = reader.node("rules"), methods.count > RuleSet.methodsMax {
             log.error(

@@ -124,7 +124,8 @@ private struct PartsMaking {
             rollouts: rollouts,
             guards: guards,
             reporting: reporting,
-            admission: proxies.admission
+            admission: proxies.admission,
+            rates: judging.rates
         )
         return Reloads.Parts(
             certificates: certificates,

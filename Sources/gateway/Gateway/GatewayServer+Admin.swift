@@ -71,6 +71,7 @@ extension GatewayServer: AdminSource {
         if !loops.isEmpty {
             loops[0].tally.add(.challengesIssued, issued)
             loops[0].tally.add(.sessionsEvicted, sessions.evicted)
+            loops[0].tally.add(.ratesEvicted, judging.rates.evicted)
         }
         let statistics = keys.committer.statistics
         let readFault = keys.readFault

@@ -13,6 +13,7 @@ struct JudgingParts: Sendable {
     let keys: KeyTable
     let issuer: ChallengeIssuer
     let sessions: SessionTable
+    let rates = KeyRates()
     let probes = ProbeResponder()
     let trials = OpenTrials()
     /// Google's list, for enrolments of Android phones.
@@ -20,13 +21,15 @@ struct JudgingParts: Sendable {
 
     /// A judge of requests to a configuration's rules.
     func judge(_ configuration: GatewayConfiguration) -> Judge {
-        Judge(
+        var judge = Judge(
             apps: configuration.apps,
             rules: configuration.rules.rules,
             keys: keys,
             challenges: issuer,
             sessions: sessions
         )
+        judge.rates = rates
+        return judge
     }
 
     /// The services of the public listeners.

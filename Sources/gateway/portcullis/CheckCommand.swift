@@ -190,7 +190,10 @@ struct ExplainCommand: ParsableCommand {
     )
     var key: String?
 
-    @Option(help: "The client's address, for rollouts of requests without a key id.")
+    @Option(
+        help:
+            "The client's address, for rules with client and rollouts without a key id."
+    )
     var client: String?
 
     @OptionGroup var absence: OfflineOptions

@@ -149,10 +149,11 @@ struct ReferenceCommand: ParsableCommand {
         }
     }
 
-    /// Each key once: kinds of `proofs` share some.
+    /// Each key once: kinds of `proofs` share some. Those of `limits` have a table of their own.
     private static var keys: [[String]] {
-        var known: Set<String> = []
-        let rows = ConfigurationSchema().rows.filter {
+        let schema = ConfigurationSchema()
+        var known = Set(schema.limits.map(\.key).filter { $0.hasPrefix("limits.") })
+        let rows = schema.rows.filter {
             !$0.key.hasPrefix("default.") && known.insert($0.key).inserted
         }
         return rows.map(cells)

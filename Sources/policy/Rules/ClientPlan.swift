@@ -6,8 +6,13 @@ import RequestBinding
 ///
 /// The rules stand in their order, and the first that matches a request decides, as in the gateway.
 /// Paths are matched as written. Where servers interpret a path in several ways, the gateway also
-/// decides by the written path, or refuses. The plan leaves out modes, rollouts and apps: they are
-/// policy.
+/// decides by the written path, or refuses. The plan leaves out modes, rollouts, rates and apps:
+/// they are policy.
+///
+/// An app does not know the address that the gateway takes for its own. So a rule for some clients
+/// stands after all rules for every client, where it says what to sign for requests that no other
+/// rule is for; one that verifies nothing is left out. An app that meets it instead of the other
+/// rule learns that from the answer.
 package struct ClientPlan: Sendable {
     /// The version of the document; apps ignore a version that they don't know.
     package static let version = 1
@@ -27,7 +32,7 @@ package struct ClientPlan: Sendable {
         document.object { document in
             document.member("portcullis_plan", Self.version)
             document.member("endpoints", endpoints)
-            document.objects("rules", rules.rules.dropLast()) { entry, rule in
+            document.objects("rules", listed) { entry, rule in
                 entry.member("name", rule.id)
                 Self.write(rule.match, to: &entry)
                 Self.write(rule, to: &entry)
@@ -39,6 +44,12 @@ package struct ClientPlan: Sendable {
             }
         }
         return document.line
+    }
+
+    private var listed: [Rule] {
+        let named = rules.rules.dropLast()
+        return named.filter { $0.match.clients == nil }
+            + named.filter { $0.match.clients != nil && $0.mode.verifies }
     }
 
     private static func write(_ match: RouteMatch, to entry: inout JSONWriter) {

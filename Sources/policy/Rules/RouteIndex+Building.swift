@@ -14,6 +14,8 @@ extension RouteIndex {
             methodNames.append(contentsOf: name.utf8)
             methodRanges.append(start..<methodNames.count)
         }
+        clients = Array(Set(matches.compactMap(\.clients)))
+        let places = Dictionary(uniqueKeysWithValues: zip(clients, Int32(0)...))
         var tree = Tree()
         for (rule, match) in matches.enumerated() {
             var methods: UInt64 = match.methods == nil ? .max : 0
@@ -25,7 +27,8 @@ extension RouteIndex {
                     rule: Int32(clamping: rule),
                     decisive: spelling.decisive,
                     taken: spelling.taken,
-                    methods: methods
+                    methods: methods,
+                    clients: match.clients.flatMap { places[$0] } ?? -1
                 )
                 tree.add(entry, match, spelling.segments)
                 odd.formUnion(spelling.decisive)

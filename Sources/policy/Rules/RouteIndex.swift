@@ -31,6 +31,8 @@ struct RouteIndex: Sendable {
         let decisive: PathInterpretation
         let taken: PathInterpretation
         let methods: UInt64
+        /// The place in `clients` of the pattern that the client has to meet; -1 for every client.
+        var clients: Int32 = -1
     }
 
     struct Edge: Sendable {
@@ -55,6 +57,8 @@ struct RouteIndex: Sendable {
     var edges: [Edge?] = []
     var methodNames: [UInt8] = []
     var methodRanges: [Range<Int>] = []
+    /// The patterns of clients, each once.
+    var clients: [ClientPattern] = []
     /// Whether a pattern names a host, an address, or the end of hosts.
     var namesHosts = false
     var hasHostSuffixes = false
@@ -76,6 +80,8 @@ struct RouteIndex: Sendable {
     struct Search {
         /// The bits of the request's method.
         let methods: UInt64
+        /// The client's address; `nil` where it has none.
+        let client: IPAddress?
         private(set) var interpretation = PathInterpretation.asWritten
         /// The lowest number of a rule so far; `Int32.max` before there is one.
         var best = Int32.max
@@ -84,7 +90,9 @@ struct RouteIndex: Sendable {
         /// says.
         var decisive = PathInterpretation.asWritten
 
-        init(methods: UInt64) { self.methods = methods }
+        init(methods: UInt64, from client: IPAddress?) {
+            (self.methods, self.client) = (methods, client)
+        }
 
         /// Makes it a search in another interpretation.
         mutating func begin(_ interpretation: PathInterpretation) {
@@ -193,6 +201,7 @@ struct RouteIndex: Sendable {
             let entry = entries[Int(place)]
             guard entry.rule < search.best else { return }
             guard entry.methods & search.methods != 0 else { continue }
+            if entry.clients >= 0, !clients[Int(entry.clients)].matches(search.client) { continue }
             search.decisive.formUnion(entry.decisive)
             if search.interpretation.intersection(entry.decisive) == entry.taken {
                 search.best = entry.rule

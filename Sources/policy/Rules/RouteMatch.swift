@@ -1,21 +1,29 @@
 package import HTTPWire
 
-/// Which requests a rule is for: host, method and path, all three.
+/// Which requests a rule is for: host, method, path and client, all four.
 package struct RouteMatch: Hashable, Sendable {
-    /// The first part, in the order host, method, path, that a request does not meet.
+    /// The first part, in the order host, method, path, client, that a request does not meet.
     package enum Mismatch: String, Sendable {
-        case host, method, path
+        case host, method, path, client
     }
 
     package let host: HostPattern
     /// Method names as in the request line, with regard to case; `nil` for every method.
     package let methods: [String]?
     package let path: PathPattern
+    /// The addresses of clients; `nil` for every client.
+    package let clients: ClientPattern?
 
-    package init(host: HostPattern = .any, methods: [String]? = nil, path: PathPattern = .all) {
+    package init(
+        host: HostPattern = .any,
+        methods: [String]? = nil,
+        path: PathPattern = .all,
+        clients: ClientPattern? = nil
+    ) {
         self.host = host
         self.methods = methods
         self.path = path
+        self.clients = clients
     }
 
     /// Every request.
@@ -23,13 +31,23 @@ package struct RouteMatch: Hashable, Sendable {
 
     /// Why this request is not one of them, its path read as written; `nil` when it is.
     ///
-    /// Slow and obvious, for explanations. Event loops ask ``RuleSet/route(method:host:view:)``.
-    package func mismatch(method: Span<UInt8>, host: Span<UInt8>, view: TargetView) -> Mismatch? {
+    /// Slow and obvious, for explanations. Event loops ask
+    /// ``RuleSet/route(method:host:from:view:)``.
+    package func mismatch(
+        method: Span<UInt8>,
+        host: Span<UInt8>,
+        from client: IPAddress? = nil,
+        view: TargetView
+    ) -> Mismatch? {
         guard self.host.matches(host) else { return .host }
         guard takes(method: method) else { return .method }
         let path = (0..<view.segmentCount).map { Array(view.bytes[view.segment($0)]) }
-        return self.path.matches(path) ? nil : .path
+        guard self.path.matches(path) else { return .path }
+        return takes(client: client) ? nil : .client
     }
+
+    /// Whether the match is for this client; `nil` for a peer without an address.
+    package func takes(client: IPAddress?) -> Bool { clients?.matches(client) ?? true }
 
     /// Whether the match is for this method. `GET` takes in `HEAD`, which servers answer by running
     /// what they have for GET (RFC 9110 §9.3.2).
@@ -45,14 +63,16 @@ package struct RouteMatch: Hashable, Sendable {
     /// A rule after one that covers it is never reached.
     package func covers(_ other: RouteMatch) -> Bool {
         guard path.covers(other.path), host.covers(other.host) else { return false }
+        guard clients?.covers(other.clients ?? .all) ?? true else { return false }
         guard methods != nil else { return true }
         guard let theirs = other.methods else { return false }
         return theirs.allSatisfy { takes(method: Array($0.utf8).span) }
     }
 
-    /// The match as one line: `POST api.example.com /v1/orders`.
+    /// The match as one line: `POST api.example.com /v1/orders`, `* * /v1/** from 10.0.0.0/8`.
     package var text: String {
-        [methods?.joined(separator: ",") ?? "*", host.text, path.text].joined(separator: " ")
+        let route = [methods?.joined(separator: ",") ?? "*", host.text, path.text]
+        return (route + (clients.map { ["from", $0.text] } ?? [])).joined(separator: " ")
     }
 
     static func isHead(_ method: Span<UInt8>) -> Bool {

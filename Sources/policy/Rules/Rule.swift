@@ -36,6 +36,8 @@ package final class Rule: Sendable {
         package var integrity: IntegrityRule?
         /// When the rule falls back to `observe` by itself; `nil` where it does not.
         package var fallback: GuardRule?
+        /// How often one device may make requests; `nil` for no limit.
+        package var rate: RateRule?
         package var fields = FieldNames.standard
         /// Keys of which apps are admitted.
         package var apps = AppScope.production
@@ -84,6 +86,8 @@ package final class Rule: Sendable {
     package let tokens: [TokenProof]
     /// Whether it names a token. Beside `tokens`, since every request looks at it.
     package let namesTokens: Bool
+    /// How often one device may make requests. Beside `demands`, since every request looks at it.
+    package let rate: RateRule?
     /// What clients learn of it.
     package let notice: ClientNotice
 
@@ -118,6 +122,7 @@ package final class Rule: Sendable {
         for case .field(let name) in tokens.map(\.place) { guarded.insert(name) }
         guardedFields = guarded
         asksDevice = demands.device != nil
+        rate = demands.rate
         notice = ClientNotice(demands)
     }
 
@@ -166,6 +171,12 @@ extension Rule {
             risk.rollout.schedule == theirs.rollout.schedule
         {
             mine.risk?.rollout = theirs.rollout
+        }
+        // Rules of one rate count apart. A request that is spelled in two ways may use both.
+        if let rate = demands.rate, let theirs = other.demands.rate, rate.pace == theirs.pace,
+            rate.burst == theirs.burst
+        {
+            mine.rate = theirs
         }
         return mine == other.demands
     }

@@ -5,7 +5,7 @@ extension RuleSet {
     /// requests match only this rule, or match another rule as written.
     ///
     /// It tries one request for each method: the rule's own path, with a segment that no rule names
-    /// instead of each `*`.
+    /// instead of each `*`, from one of its clients.
     package func rival(of rule: Rule) -> Interpretation? {
         var rival: Interpretation?
         for method in rule.match.methods ?? ["-"] {
@@ -21,6 +21,7 @@ extension RuleSet {
         let start = match.path.sample == "/" ? "" : match.path.sample
         // Deeper than the pattern's own segments: a rule for just those does not match the rest.
         let path = match.path.hasRest ? "\(start)/-0-" : match.path.sample
+        let client = match.clients?.sample()
         return (match.methods ?? ["-"]).map { method in
             let bytes = Array(path.utf8)
             var view = TargetView()
@@ -28,9 +29,12 @@ extension RuleSet {
             let route = route(
                 method: Array(method.utf8).span,
                 host: Array(host.utf8).span,
+                from: client,
                 view: &view
             )
-            let request = [match.methods == nil ? "*" : method, host.isEmpty ? "*" : host, path]
+            let request =
+                [match.methods == nil ? "*" : method, host.isEmpty ? "*" : host, path]
+                + (client.map { ["from", $0.text] } ?? [])
             switch route {
             case .rule(let rule), .malformed(_, let rule):
                 return (request.joined(separator: " "), rule)
@@ -43,16 +47,23 @@ extension RuleSet {
         let method = Array(method.utf8)
         let host = Array(rule.match.host.sample.utf8)
         let path = Array(rule.match.path.sample.utf8)
+        let client = rule.match.clients?.sample()
         var view = TargetView()
         view.read(path.span, 0..<path.count)
         guard
             case .disputed(let dispute) = route(
                 method: method.span,
                 host: host.span,
+                from: client,
                 view: &view
             ), dispute.found === rule
         else { return nil }
-        let interpretations = readings(method: method.span, host: host.span, view: &view)
+        let interpretations = readings(
+            method: method.span,
+            host: host.span,
+            from: client,
+            view: &view
+        )
         return interpretations.first { other in
             // What only some routers do is no reason to refuse a rule that refuses nothing.
             let isOfRouters = !other.interpretation.isDisjoint(with: .ofRouters)

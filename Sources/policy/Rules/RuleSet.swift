@@ -101,13 +101,19 @@ package final class RuleSet: Sendable {
     /// The first rule that matches the request, in all interpretations of its path.
     ///
     /// The method is as in the request line; the host is that of the target or of the `Host` field,
-    /// with a port or without. The path is looked up as written. If the path, or a pattern on its
-    /// way, has a construct that servers interpret in more than one way, it is also looked up in
-    /// each interpretation that the origin of that rule may make. A plain path costs one look-up.
-    /// The view is changed only in the storage that it keeps for interpretations.
-    package func route(method: Span<UInt8>, host: Span<UInt8>, view: inout TargetView) -> Route {
+    /// with a port or without. A peer of a Unix socket may have no address. The path is looked up
+    /// as written. If the path, or a pattern on its way, has a construct that servers interpret in
+    /// more than one way, it is also looked up in each interpretation that the origin of that rule
+    /// may make. A plain path costs one look-up. The view is changed only in the storage that it
+    /// keeps for interpretations.
+    package func route(
+        method: Span<UInt8>,
+        host: Span<UInt8>,
+        from client: IPAddress? = nil,
+        view: inout TargetView
+    ) -> Route {
         let methods = index.methods(method)
-        var search = RouteIndex.Search(methods: methods ?? RouteIndex.otherMethod)
+        var search = RouteIndex.Search(methods: methods ?? RouteIndex.otherMethod, from: client)
         index.find(&search, host: host, view.bytes.span, view.ends.span)
         let found = number(search)
         let rule = rules[found]
@@ -116,8 +122,8 @@ package final class RuleSet: Sendable {
         }
         if methods == nil {
             // Servers such as Django's turn methods into upper case. Whatever the path then leads
-            // to is not looked up: every rule has a say.
-            let dispute = DisputedRoute(.methodCase, rule, rivals: rules.filter { $0 !== rule })
+            // to is not looked up: every rule for the client has a say.
+            let dispute = DisputedRoute(.methodCase, rule, rivals: others(than: rule, for: client))
             return dispute.isOpen ? .rule(rule) : .disputed(dispute)
         }
         guard isMixed else { return .rule(rule) }
@@ -136,7 +142,7 @@ package final class RuleSet: Sendable {
             if !rivals.contains(where: { $0 === rival }) { rivals.append(rival) }
             return !rival.refusesAll
         }
-        if case .tooMany = walk { rivals = rules.filter { $0 !== rule } }
+        if case .tooMany = walk { rivals = others(than: rule, for: client) }
         let dispute = DisputedRoute(
             .pathAmbiguous,
             rule,
@@ -144,6 +150,10 @@ package final class RuleSet: Sendable {
             isComplete: walk != .tooMany
         )
         return rivals.isEmpty || dispute.isOpen ? .rule(rule) : .disputed(dispute)
+    }
+
+    private func others(than rule: Rule, for client: IPAddress?) -> [Rule] {
+        rules.filter { $0 !== rule && $0.match.takes(client: client) }
     }
 
     /// What the rule's origin may do to a path, as far as that can change the decision.
@@ -252,9 +262,11 @@ extension RuleSet {
     package func readings(
         method: Span<UInt8>,
         host: Span<UInt8>,
+        from client: IPAddress? = nil,
         view: inout TargetView
     ) -> [Interpretation] {
-        var search = RouteIndex.Search(methods: index.methods(method) ?? RouteIndex.otherMethod)
+        let methods = index.methods(method) ?? RouteIndex.otherMethod
+        var search = RouteIndex.Search(methods: methods, from: client)
         index.find(&search, host: host, view.bytes.span, view.ends.span)
         let found = number(search)
         var all = [
@@ -315,24 +327,27 @@ extension RuleSet {
 
     /// Finds the rule of a request, and whether the request can be routed at all.
     ///
-    /// Checked in this order: what ``route(method:host:view:)`` checks, then that `Connection`
+    /// Checked in this order: what ``route(method:host:from:view:)`` checks, then that `Connection`
     /// names no field that the rule signs or reads. Such a field would end here, after it was
     /// verified.
     ///
     /// - Parameters:
     ///   - head: a head that was read.
     ///   - bytes: the bytes that it was read from.
+    ///   - client: the client's address; `nil` for a peer without one.
     ///   - view: storage for the target's interpretations; the function reads the target into it.
     /// - Returns: the rule in every case, for the log.
     package func destination(
         of head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
+        from client: IPAddress?,
         view: inout TargetView
     ) -> Destination {
         view.read(head, bytes)
         let route = route(
             method: bytes.extracting(head.methodRange),
             host: bytes.extracting(head.authority),
+            from: client,
             view: &view
         )
         switch route {

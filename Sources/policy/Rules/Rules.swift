@@ -2,7 +2,8 @@
 //
 //   RuleSet                   all rules of a configuration and the default, with an index over them
 //     Rule       one rule: a RouteMatch, an origin, and what is asked
-//       RouteMatch   host, method and path pattern
+//       RouteMatch   host, method and path pattern, and the clients' addresses
+//       RateRule     how often one device may make requests
 //       Rollout      for which share of the keys `enforce` refuses, and since when
 //       AppScope     keys of which apps are admitted
 //   AppPolicy                 what is asked of a key when it is enrolled

@@ -4,7 +4,6 @@ package import HTTPWire
 package import Rules
 package import Signatures
 import Synchronization
-import Telemetry
 
 /// Decides who may enrol now, when a client asks for an enrolment challenge, before Apple is asked
 /// for an attestation.
@@ -75,10 +74,6 @@ package final class EnrolmentAdmission: Sendable {
     /// The addresses, and the attesting keys, that are distinguished: 200 KiB each. An attesting
     /// key costs an attacker a phone's key.
     private static let subjectsMax = 8_192
-    /// The most subjects of a limit that the other gateways learn of at once.
-    private static let toldMax = 128
-    /// The most gateways among which a limit is shared.
-    private static let gatewaysMax = 256
     /// The one subject of the rate that is for all clients.
     private static let everyone: UInt64 = 1
     /// The longest wait that a client is asked for, in seconds.
@@ -94,12 +89,8 @@ package final class EnrolmentAdmission: Sendable {
     private let reserve: Int
     private let ramp: Rollout
     private let queue = Atomic<UInt64>(0)
-    /// The gateways of the fleet; 1 without one.
-    private let gateways: Atomic<Int>
-    /// The key of the hash that names addresses and attesters. A reader may see half of it change,
-    /// at the gateway's start; then one subject has another name once.
-    private let hashKey0: Atomic<UInt64>
-    private let hashKey1: Atomic<UInt64>
+    /// Of addresses and attesters.
+    private let names: FleetNames
 
     /// - predecessor: the one before a reload, of whose fleet this one is. A limit that the reload
     ///   has not changed keeps what was taken of it.
@@ -124,16 +115,7 @@ package final class EnrolmentAdmission: Sendable {
         interval = 1_000_000_000 / UInt64(min(max(settings.perSecond, 1), 1_000_000))
         reserve = settings.burst / 2
         ramp = Rollout(settings.ramp, salt: "enrolment")
-        gateways = Atomic(predecessor?.gatewayCount ?? 1)
-        let key = predecessor?.keyWords ?? (RandomBytes.word(), RandomBytes.word())
-        hashKey0 = Atomic(key.0)
-        hashKey1 = Atomic(key.1)
-    }
-
-    private var gatewayCount: Int { gateways.load(ordering: .relaxed) }
-
-    private var keyWords: (UInt64, UInt64) {
-        (hashKey0.load(ordering: .relaxed), hashKey1.load(ordering: .relaxed))
+        names = predecessor?.names ?? FleetNames(key: (RandomBytes.word(), RandomBytes.word()))
     }
 
     /// The name of an address: an IPv6 address counts as its /64, as in ``AddressTable``.
@@ -144,11 +126,8 @@ package final class EnrolmentAdmission: Sendable {
             case .v4(let address): 0xFFFF << 32 | UInt64(address)
             case .v6(let high, _): high
             }
-        return Self.subject(InstallHash(key: keyWords).hash(word))
+        return names.subject(word)
     }
-
-    /// A name of a hash: 0 names no subject.
-    private static func subject(_ hash: Int) -> UInt64 { max(UInt64(bitPattern: Int64(hash)), 1) }
 
     /// Takes a token of the key that has attested an Android key: `nil`, or the nanoseconds until
     /// there is one.
@@ -157,17 +136,13 @@ package final class EnrolmentAdmission: Sendable {
     /// - `tick`: monotonic nanoseconds.
     func take(attester: [UInt8], tick: UInt64) -> UInt64? {
         guard let attesters, attester.count == 32 else { return nil }
-        return attesters.take(subject(attester), of: gatewayCount, now: tick)
+        return attesters.take(names.subject(attester.span), of: names.gateways, now: tick)
     }
 
     /// The nanoseconds until ``take(attester:tick:)`` can succeed; `nil` where it can now.
     func wait(attester: [UInt8], tick: UInt64) -> UInt64? {
         guard let attesters, attester.count == 32 else { return nil }
-        return attesters.wait(for: subject(attester), now: tick)
-    }
-
-    private func subject(_ attester: [UInt8]) -> UInt64 {
-        Self.subject(InstallHash(key: keyWords).hash(attester.span))
+        return attesters.wait(for: names.subject(attester.span), now: tick)
     }
 
     /// Asks for one challenge.
@@ -190,7 +165,7 @@ package final class EnrolmentAdmission: Sendable {
 
     /// Takes a token: `nil`, or the nanoseconds until this caller can expect one.
     private func take(_ caller: Caller, tick: UInt64) -> UInt64? {
-        let gateways = gatewayCount
+        let gateways = names.gateways
         // A place of the queue is this gateway's share of the rate.
         let interval = interval &* UInt64(gateways)
         // Every call is charged to the address, also a refused one. So calls beyond the share are
@@ -241,83 +216,46 @@ package final class EnrolmentAdmission: Sendable {
 
 /// What a gateway tells the others of its fleet, and hears of them.
 extension EnrolmentAdmission {
-    /// A limit that the gateways of a fleet share. The raw values are in the database.
-    package enum Limit: Int64, CaseIterable, Sendable {
-        /// `rate` and `burst`, of all clients.
-        case rate = 1
-        /// An address's share of them.
-        case address = 2
-        /// `per_attester`.
-        case attester = 3
-    }
-
-    /// Tokens that were taken here.
-    package struct Use: Equatable, Sendable {
-        package let limit: Limit
-        /// A hash; it names nothing to a reader who has not its key.
-        package let subject: UInt64
-        package let tokens: UInt64
-        /// The time in which they are refilled, in microseconds.
-        package let micros: Int64
-    }
-
-    /// What the database says of a subject.
-    package struct Level: Sendable {
-        let limit: Limit
-        let subject: UInt64
-        let fullIn: Int64
-
-        /// `nil` for a limit that this version does not know.
-        ///
-        /// - fullIn: microseconds until the bucket is full.
-        package init?(limit: Int64, subject: UInt64, fullIn: Int64) {
-            guard let limit = Limit(rawValue: limit), subject != 0 else { return nil }
-            (self.limit, self.subject, self.fullIn) = (limit, subject, fullIn)
-        }
-    }
-
-    private func limit(_ limit: Limit) -> SharedLimit? {
+    private func limit(_ limit: FleetLimit) -> SharedLimit? {
         switch limit {
         case .rate: rate
         case .address: shares
         case .attester: attesters
+        case .device: nil
         }
     }
 
     /// The other gateways can be told, under the names that this key gives: all that was counted
     /// until now is forgotten.
     package func share(under key: (UInt64, UInt64)) {
-        guard key != keyWords else { return }
-        hashKey0.store(key.0, ordering: .relaxed)
-        hashKey1.store(key.1, ordering: .relaxed)
-        for limit in Limit.allCases { self.limit(limit)?.forget() }
+        guard names.share(under: key) else { return }
+        for limit in FleetLimit.allCases { self.limit(limit)?.forget() }
     }
 
     /// What was taken here and the database does not know.
-    package func takeUntold() -> [Use] {
-        Limit.allCases.flatMap { limit -> [Use] in
-            guard let shared = self.limit(limit) else { return [] }
-            return shared.takeUntold(atMost: Self.toldMax).map { subject, tokens in
-                let micros = shared.rate.micros(of: tokens)
-                return Use(limit: limit, subject: subject, tokens: tokens, micros: micros)
-            }
+    package func takeUntold() -> [FleetLimit.Use] {
+        FleetLimit.allCases.flatMap { limit -> [FleetLimit.Use] in
+            let untold = self.limit(limit)?.takeUntold(atMost: FleetLimit.toldMax) ?? []
+            return untold.map { FleetLimit.Use(limit, $0) }
         }
     }
 
-    /// The database did not take these.
-    package func tellAgain(_ uses: some Sequence<Use>) {
-        for use in uses { limit(use.limit)?.tellAgain(use.subject, tokens: use.tokens) }
+    /// The database did not take these. Those of other limits are ignored.
+    package func tellAgain(_ uses: some Sequence<FleetLimit.Use>) {
+        for use in uses {
+            limit(use.limit)?.tellAgain(use.subject, micros: UInt64(max(use.micros, 0)))
+        }
     }
 
-    /// The database has answered.
+    /// The database has answered. Levels of other limits are ignored.
     ///
     /// - gateways: the number of them that serve.
     /// - tick: monotonic nanoseconds.
-    package func heard(_ levels: [Level], gateways count: Int, tick: UInt64) {
-        let count = min(max(count, 1), Self.gatewaysMax)
-        gateways.store(count, ordering: .relaxed)
+    package func heard(_ levels: [FleetLimit.Level], gateways: Int, tick: UInt64) {
+        names.gateways = gateways
         for level in levels {
-            limit(level.limit)?.set(level.subject, fullIn: level.fullIn, of: count, now: tick)
+            limit(level.limit)?
+                .set(level.subject, fullIn: level.fullIn, of: names.gateways, now: tick)
         }
     }
 }

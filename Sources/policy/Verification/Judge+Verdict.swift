@@ -1,9 +1,9 @@
-import AppAttest
+package import AppAttest
 import Cryptography
 import HTTPWire
 import KeyStore
 import RequestBinding
-import Rules
+package import Rules
 import Tokens
 
 // From a proof and the hash of what it should sign to a verdict.
@@ -11,9 +11,9 @@ extension Judge {
     /// Checks in this order: the key; whether a signature may be verified; steps 3 and 4 of Apple's
     /// "Verify the assertion" (signature, App ID); the environment; the content's announced length;
     /// step 5 (counter); step 6 (challenge); the key's age; steps 7 and 8 (category, version); the
-    /// risk. Counter and challenge are consumed last, in one step. A failure of the store is
-    /// reported after all of these, so that a wrong request is not forwarded because the store
-    /// fails.
+    /// risk; the rule's rate. Counter and challenge are consumed last, in one step. A failure of
+    /// the store is reported after all of these, so that a wrong request is not forwarded because
+    /// the store fails.
     ///
     /// A session has a code instead of the signature, and a sequence number instead of the counter.
     /// It uses no verification of the address's limit, and writes nothing to the store.
@@ -68,11 +68,12 @@ extension Judge {
         guard let checked else { return .refused(verdict) }
         let serial = check(checked, proof, rule: rule, now: now, &verdict)
         guard verdict.outcome == .pass else { return .refused(verdict) }
-        guard let fault = useFault(proof, serial, rule, isOutdated: checked.isOutdated) else {
-            return .good(checked.verified)
+        if let fault = useFault(proof, serial, rule, isOutdated: checked.isOutdated) {
+            verdict.outcome = fault
+        } else if let rate = rule.rate, let wait = rates.wait(proof.keyID, rate, now: tick) {
+            verdict.refuse(overRateFor: wait)
         }
-        verdict.outcome = fault
-        return .refused(verdict)
+        return verdict.outcome == .pass ? .good(checked.verified) : .refused(verdict)
     }
 
     /// The fault of counter and challenge, or of the sequence number, now; nothing is consumed.
@@ -355,8 +356,19 @@ extension Judge {
     ) {
         let serial = check(checked, proof, rule: rule, now: now, &verdict)
         guard verdict.outcome == .pass else { return }
+        // A replay is refused below, and costs the device nothing.
+        if let rate = rule.rate,
+            !isReplay(proof, using: serial, rule: rule, isOutdated: checked.isOutdated)
+        {
+            if let wait = rates.take(proof.keyID, rate, now: tick) {
+                return verdict.refuse(overRateFor: wait)
+            }
+            verdict.rate = .counted
+        }
         switch proof.evidence {
-        case .session(let evidence): evidence.use(isOutdated: checked.isOutdated, rule, &verdict)
+        case .session(let evidence):
+            evidence.use(isOutdated: checked.isOutdated, rule, &verdict)
+            if case .refuse = verdict.outcome { takeBack(verdict.rate, of: proof.keyID, rule) }
         case .assertion(let evidence):
             let keyID = proof.keyID
             consume(evidence.counter, serial, keyID, checked.row, rule: rule, now: now, &verdict)
@@ -364,6 +376,23 @@ extension Judge {
                 verdict.grant = SessionGrant(keyID, checked.verified)
             }
         }
+    }
+
+    /// Whether counter, challenge or sequence number are known to be used.
+    private func isReplay(
+        _ proof: Proof,
+        using serial: ChallengeSerial?,
+        rule: Rule,
+        isOutdated: Bool
+    ) -> Bool {
+        let fault = peek(proof, serial, rule, isOutdated: isOutdated)
+        return if case .refuse = fault { true } else { false }
+    }
+
+    /// A request turned out to be a replay. If its rule's rate has counted it, that is undone.
+    package func takeBack(_ note: RateNote, of keyID: KeyID?, _ rule: Rule) {
+        guard note == .counted, let rate = rule.rate, let keyID else { return }
+        rates.giveBack(keyID, rate)
     }
 
     /// The fault of a request after a look ahead; `nil` when there is none.
@@ -377,6 +406,11 @@ extension Judge {
 }
 
 extension Verdict {
+    fileprivate mutating func refuse(overRateFor wait: UInt64) {
+        outcome = .refuse(.keyThrottled)
+        rate = .over(wait: wait)
+    }
+
     /// Notes what an integrity token has to be bound to, where the rule asks for one. Phones with
     /// Android alone have such tokens.
     fileprivate mutating func bind(_ proof: Proof, _ signed: SHA256Digest, _ rule: Rule) {

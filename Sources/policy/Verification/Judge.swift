@@ -15,6 +15,11 @@ package struct Judge {
     private var clientData = ClientDataWriter()
     /// Whether the gateway may verify a signature now.
     var mayVerify = true
+    /// What devices have used of the rates of rules. All judges of a gateway have the same.
+    package var rates = KeyRates()
+    /// The time by which rates are counted, in monotonic nanoseconds. The caller sets it before it
+    /// asks.
+    package var tick: UInt64 = 0
     /// Signatures of keys that were verified, for the metrics.
     package internal(set) var verifications: UInt64 = 0
 
@@ -246,7 +251,9 @@ extension Judge {
             whenFailing: rule.onError == .forward ? .useInMemory : .decline
         )
         switch outcome {
-        case .decided(let decision): verdict.settle(decision)
+        case .decided(let decision):
+            verdict.settle(decision)
+            if case .refused = decision { takeBack(verdict.rate, of: keyID, rule) }
         case .pending(let ticket):
             switch keys.decides {
             case .inMemory:

@@ -69,6 +69,8 @@ package enum Refusal: String, CaseIterable, Sendable {
     case enrolmentThrottled = "enrolment-throttled"
     case enrolmentNotYet = "enrolment-not-yet"
     case addressThrottled = "address-throttled"
+    /// The device is over the rule's rate.
+    case keyThrottled = "key-throttled"
     case storeUnavailable = "store-unavailable"
     case clientDataAmbiguous = "client-data-ambiguous"
     case pathAmbiguous = "path-ambiguous"
@@ -158,7 +160,7 @@ extension Refusal {
         case .keyUnknown, .keyExpired, .keyRevoked, .riskExceeded, .riskUnknown, .deviceFlagged,
             .deviceThrottled, .deviceCheckUnavailable, .unsupported, .preflight,
             .proofRefused, .proofThrottled, .proofUnavailable, .addressThrottled, .addressHeld,
-            .keyHeld, .storeUnavailable, .challengesExhausted,
+            .keyHeld, .keyThrottled, .storeUnavailable, .challengesExhausted,
             .heldFull, .spillFailed, .contentUnseen, .pathAmbiguous, .connectionNomination,
             .methodCase, .noRule:
             .none

@@ -283,7 +283,8 @@ extension Refusal {
     /// its sender has used up.
     fileprivate var isOfProof: Bool {
         switch self {
-        case .preflight, .addressThrottled, .addressHeld, .keyHeld, .heldFull, .spillFailed,
+        case .preflight, .addressThrottled, .addressHeld, .keyHeld, .keyThrottled, .heldFull,
+            .spillFailed,
             .contentTooLarge, .noRule, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
             .proofRefused, .proofThrottled, .proofUnavailable:
             false

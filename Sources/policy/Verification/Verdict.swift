@@ -57,6 +57,8 @@ package struct Verdict: Sendable {
     /// The digest that the content must have before its last bytes are released.
     package var expectedDigest: SHA256Digest?
     package var pending = Pending.nothing
+    /// What the rule's rate has to do with the request.
+    package internal(set) var rate = RateNote.uncounted
     /// Apple's bits of the device; `nil` where Apple was not asked, or did not answer.
     package var deviceBits: DeviceBits?
     /// The proof of a request to open a session; `nil` for all others.
@@ -198,6 +200,15 @@ extension Verdict {
             }
         }
     }
+}
+
+/// Whether a rule's rate has counted a request.
+package enum RateNote: Hashable, Sendable {
+    /// It is not counted: the rule has no rate, or the request is refused for another reason.
+    case uncounted
+    case counted
+    /// The device is over the rate, for this number of nanoseconds.
+    case over(wait: UInt64)
 }
 
 /// A note for operators about a signed challenge that the gateway does not know. The client does

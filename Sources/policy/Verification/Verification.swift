@@ -8,6 +8,7 @@
 //   Enrolment         the gateway's endpoints: challenges, keys
 //   EnrolmentRefusal  why a call of these endpoints is turned away
 //   SharedLimit       a limit that the gateways of a fleet share; EnrolmentAdmission has three
+//   KeyRates          what each device has used of the limits of rules
 //   AddressTable      what each client address has used of its limits
 //
 // Nothing here touches a socket, a file or a clock, and nothing holds a body: time comes in as a
@@ -17,4 +18,5 @@
 // Order. The cheapest check comes first: presence and syntax, the key, the address's limit of
 // verifications, the signature, then the later checks of Apple's steps: App ID, counter, challenge,
 // category, version. When several fail, the first in that order is reported. Counter and challenge
-// are consumed only after all other checks, so an attacker changes nothing.
+// are consumed only after all other checks, so an attacker changes nothing. A rule's rate counts
+// just before that.

@@ -37,7 +37,7 @@ final class Fleet: Sendable {
         var isReported = false
         /// The limits of enrolment, which all gateways share.
         var admission: EnrolmentAdmission
-        /// Whether addresses have the names in ``admission`` that all gateways know.
+        /// Whether addresses and devices have the names here that all gateways know.
         var hasSecret = false
     }
 
@@ -47,12 +47,15 @@ final class Fleet: Sendable {
         let guards: Guards
         let reporting: Reporting
         let admission: EnrolmentAdmission
+        let rates: KeyRates
     }
 
     private let plane: ControlPlane
     private let rollouts: Rollouts
     private let guards: Guards
     private let access: FleetAccess
+    /// What devices have used of the rates of rules, which all gateways share.
+    private let rates: KeyRates
     /// The report and the refusals of all gateways.
     let reports: FleetReports
     private let state: QueueBound<State>
@@ -63,7 +66,7 @@ final class Fleet: Sendable {
         parts: Parts
     ) {
         (self.plane, self.access) = (plane, access)
-        (rollouts, guards) = (parts.rollouts, parts.guards)
+        (rollouts, guards, rates) = (parts.rollouts, parts.guards, parts.rates)
         let instance = Int64(bitPattern: RandomBytes.word() >> 1)
         reports = FleetReports(plane, parts.reporting, access: access, instance: instance)
         let own = FleetMember(
@@ -146,9 +149,9 @@ final class Fleet: Sendable {
         own.clients = Int64(state.value.clients)
         state.value.own = own
         var exchange = guards.exchange()
-        let uses = state.value.hasSecret ? state.value.admission.takeUntold() : []
-        exchange.uses = uses.map(FleetUse.init)
         let admission = state.value.admission
+        let uses = state.value.hasSecret ? admission.takeUntold() + rates.takeUntold() : []
+        exchange.uses = uses.map(FleetUse.init)
         state.value.isAsking = rollouts.refresh(own, exchange) { [self, exchange] result in
             guards.exchanged(exchange, result)
             answered(result)
@@ -163,22 +166,27 @@ final class Fleet: Sendable {
 
     /// What the others have to know of the limits was written, or not.
     private func shared(
-        _ uses: [EnrolmentAdmission.Use],
+        _ uses: [FleetLimit.Use],
         of admission: EnrolmentAdmission,
         _ result: Result<FleetReading, JournalError>
     ) {
-        guard case .success(let reading) = result else { return admission.tellAgain(uses) }
+        func tellAgain(_ uses: [FleetLimit.Use]) {
+            admission.tellAgain(uses)
+            rates.tellAgain(uses)
+        }
+        guard case .success(let reading) = result else { return tellAgain(uses) }
         // The other half of the secret is the key of the installs' hash.
         if let secret = reading.secret, secret.count == 32 {
             let words = (secret.span.word(at: 16), secret.span.word(at: 24))
             state.value.admission.share(under: words)
+            rates.share(under: words)
             state.value.hasSecret = true
         }
         let unwritten = Set(reading.unwritten)
-        admission.tellAgain(uses.filter { unwritten.contains(FleetUse($0)) })
+        tellAgain(uses.filter { unwritten.contains(FleetUse($0)) })
         guard state.value.hasSecret else { return }
         let levels = reading.levels.compactMap { level in
-            EnrolmentAdmission.Level(
+            FleetLimit.Level(
                 limit: level.limit,
                 subject: UInt64(bitPattern: level.subject),
                 fullIn: level.fullIn
@@ -190,6 +198,7 @@ final class Fleet: Sendable {
         }
         let now = MonotonicClock.nanoseconds
         state.value.admission.heard(levels, gateways: gateways, tick: now)
+        rates.heard(levels, gateways: gateways, tick: now)
     }
 
     private func answered(_ result: Result<FleetReading, JournalError>) {
@@ -244,7 +253,7 @@ final class Fleet: Sendable {
 }
 
 extension FleetUse {
-    init(_ use: EnrolmentAdmission.Use) {
+    init(_ use: FleetLimit.Use) {
         self.init(
             limit: use.limit.rawValue,
             subject: Int64(bitPattern: use.subject),

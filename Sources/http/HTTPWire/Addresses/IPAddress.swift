@@ -221,19 +221,43 @@ package struct IPNetwork: Hashable, Sendable {
     /// Reads a network; `nil` when the address or the prefix is invalid, or when bits are set
     /// beyond the prefix, which usually means that something else was meant.
     package init?(_ text: String) {
+        guard let read = Self.parts(text), read.bits <= read.width else { return nil }
+        self.init(read.address, read.bits)
+        guard masked(address) == address else { return nil }
+    }
+
+    /// The network that a text means which is none: `10.0.0.0/8` for `10.1.2.3/8`, and for
+    /// `::ffff:10.0.0.0/104`. `nil` where that is not clear.
+    package static func meant(by text: String) -> IPNetwork? {
+        guard let read = parts(text) else { return nil }
+        // The prefix counts the 96 bits before the IPv4 address (RFC 4291 §2.5.5.2).
+        let isMapped = read.width == 32 && text.contains(":") && read.bits >= 96
+        let bits = isMapped ? read.bits - 96 : read.bits
+        guard bits <= read.width else { return nil }
+        let network = IPNetwork(read.address, bits)
+        return IPNetwork(network.masked(read.address), bits)
+    }
+
+    private init(_ address: IPAddress, _ prefixBits: Int) {
+        (self.address, self.prefixBits) = (address, prefixBits)
+    }
+
+    /// The prefix is at most 999, and the width that of the address.
+    private static func parts(_ text: String) -> (address: IPAddress, bits: Int, width: Int)? {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(String(first)) else { return nil }
         let width = if case .v4 = address { 32 } else { 128 }
-        var bits = width
-        if parts.count == 2 {
-            guard parts[1].utf8.allSatisfy(ASCIIByte.isDigit), let number = Int(parts[1]),
-                number <= width
-            else { return nil }
-            bits = number
-        }
-        self.address = address
-        prefixBits = bits
-        guard masked(address) == address else { return nil }
+        guard parts.count == 2 else { return (address, width, width) }
+        guard (1...3).contains(parts[1].utf8.count), parts[1].utf8.allSatisfy(ASCIIByte.isDigit),
+            let bits = Int(parts[1])
+        else { return nil }
+        return (address, bits, width)
+    }
+
+    /// `10.0.0.0/8`; an address alone for a network of one.
+    package var text: String {
+        let isOne = if case .v4 = address { prefixBits == 32 } else { prefixBits == 128 }
+        return isOne ? address.text : "\(address.text)/\(prefixBits)"
     }
 
     package func contains(_ other: IPAddress) -> Bool {

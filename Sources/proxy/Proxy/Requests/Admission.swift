@@ -203,7 +203,9 @@ struct Admission {
 
     /// Looks for the rule.
     private func route(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
-        switch settings.rules.destination(of: head, bytes, view: &proxy.scratch.view) {
+        let client = exchange.hasAddress ? exchange.account.address : nil
+        let rules = settings.rules
+        switch rules.destination(of: head, bytes, from: client, view: &proxy.scratch.view) {
         case .rule(let rule):
             if rule.mode != .off { keepAsked(head, bytes) }
             exchange.flow.routed(to: rule)

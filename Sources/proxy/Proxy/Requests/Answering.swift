@@ -39,6 +39,9 @@ struct Answering {
         details.signing = exchange.flow.rule.notice.challengeParameters
         if refusal == .addressThrottled {
             details.waitSeconds = Int(exchange.account.wait / 1_000_000_000) + 1
+        } else if case .over(let wait) = exchange.flow.verdictState.rate {
+            // Rounded up: a second is the unit of Retry-After (RFC 9110 §10.2.3).
+            details.waitSeconds = Int(clamping: wait / 1_000_000_000 + 1)
         }
         return LocalResponse(outcome, details)
     }

@@ -197,7 +197,7 @@ extension Exchange {
     /// The commit that the request waited for has ended. The client may have gone meanwhile.
     func committed(_ decision: ConsumeDecision) {
         let decision = proxy.judge.keyCheck.late(decision, of: flow.verdictState.keyID)
-        if case .refused = decision { addFailure(now: MonotonicClock.nanoseconds) }
+        if case .refused = decision { Judging.refused(atCommitOf: self) }
         perform(flow.committed(decision))
     }
 

@@ -17,6 +17,7 @@ struct Judging {
     init(_ exchange: Exchange) {
         self.exchange = exchange
         verifiedBefore = exchange.proxy.judge.verifications
+        exchange.proxy.judge.tick = beganAt
     }
 
     private var proxy: ProxyLoop { exchange.proxy }
@@ -143,6 +144,15 @@ struct Judging {
         return exchange.flow.verdictState.admittedKey.flatMap {
             exchange.proxy.judge.keyCheck.fault(of: $0, rule: exchange.flow.rule)
         }
+    }
+
+    /// The store has found that a request is a replay, after it was counted. It counts against the
+    /// address, and no longer against the device.
+    static func refused(atCommitOf exchange: Exchange) {
+        exchange.addFailure(now: MonotonicClock.nanoseconds)
+        let note = exchange.flow.verdictState.rate
+        let keyID = exchange.flow.verdictState.keyID
+        exchange.proxy.judge.takeBack(note, of: keyID, exchange.flow.rule)
     }
 
     private func judged(_ verdict: Verdict) -> Flow.Action {

@@ -310,6 +310,7 @@ extension LocalRow {
         // Not 413: the content is within the route's limit, and fits when other requests have
         // ended.
         case .addressHeld: later(429, .client, "Too much content of this address is under way.")
+        case .keyThrottled: later(429, .client, "Too many requests of this key.")
         case .keyHeld: later(429, .client, "Too much content of this key is under way.")
         case .challengesExhausted: later(503, .gateway, "Too many challenges were spent at once.")
         case .storeUnavailable: later(503, .gateway, "The key store can't be used now.")

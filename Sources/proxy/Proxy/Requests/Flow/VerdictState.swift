@@ -104,6 +104,9 @@ struct VerdictState: Sendable {
 
     /// The key that the request names.
     var keyID: KeyID? { isGiven ? verdict?.keyID : nil }
+    /// Whether the rule's rate has counted the request.
+    var rate: RateNote { isGiven ? verdict?.rate ?? .uncounted : .uncounted }
+
     var proof: ProofKind? { isGiven ? verdict?.proof : nil }
 
     /// The key that has proven the request.
