@@ -75,7 +75,7 @@ struct CaseRun {
                 let count = "\(sending.total) requests, \(outcome.answers.count) answers"
                 throw ToolError("line \(step.line): \(count)")
             }
-            outcome.waited = max(0, outcome.seconds - lastSeconds)
+            outcome.waited = max(0, outcome.seconds - 2 * lastSeconds)
             lastSeconds = outcome.seconds
         }
         judge(step.expected, by: outcome, in: "line \(step.line): \(step.text)")

@@ -5,7 +5,7 @@ extension ProvingExpectation {
         var seen: SeenTraffic
         var answers: [ClientAnswer] = []
         var seconds = 0.0
-        /// How many of them the requests before it did not take.
+        /// How many of them are above twice those of the requests before it.
         var waited = 0.0
     }
 
@@ -34,7 +34,7 @@ extension ProvingMeasure {
         case .otherAnswers(let outcome, let status):
             "answers other than \(Self.text(outcome, status))"
         case .seconds: "seconds"
-        case .waited: "seconds more than the requests before took"
+        case .waited: "seconds more than twice what the requests before took"
         case .answerField(let name, let value): "answers with \(name): \(value)"
         case .tokens(let names): "answers with the tokens \(names.joined(separator: ", "))"
         case .seen(let query): query.text
