@@ -11,7 +11,7 @@ package struct Campaign {
     }
 
     private let plan: LoadPlan
-    private let progress: Progress
+    private var progress: Progress
     private let loops: [OnLoop<LoadLoop>]
     private var events: AsyncStream<Event>.Iterator
     private let stream: AsyncStream<Event>.Continuation
@@ -22,6 +22,7 @@ package struct Campaign {
     /// Starts the event loops; sends nothing yet.
     private init(_ plan: LoadPlan, _ progress: Progress) throws(LoadError) {
         (self.plan, self.progress) = (plan, progress)
+        self.progress.begin(plan.options.pacing.stages)
         let (events, stream) = AsyncStream<Event>.makeStream()
         (self.events, self.stream) = (events.makeAsyncIterator(), stream)
         var loops: [OnLoop<LoadLoop>] = []
@@ -70,7 +71,7 @@ package struct Campaign {
         let (seconds, wasInterrupted) = await follow(since: moment)
         beat.cancel()
         interrupt.cancel()
-        var measurements = Measurements()
+        var measurements = Measurements(stageCount: plan.options.pacing.stages.count)
         var endCounter: UInt32 = 0
         for loop in loops {
             let results = await loop.ask { $0.results() }
@@ -103,8 +104,9 @@ package struct Campaign {
     /// Reports beats and news until all event loops have finished.
     private mutating func follow(
         since moment: UInt64
-    ) async -> (seconds: [Summary.Second], wasInterrupted: Bool) {
-        var seconds: [Summary.Second] = []
+    ) async -> (seconds: [RunSecond], wasInterrupted: Bool) {
+        var seconds: [RunSecond] = []
+        defer { progress.end() }
         var running = loops.count
         var wasInterrupted = false
         var last = moment
@@ -115,7 +117,7 @@ package struct Campaign {
                 if running > 0 { continue }
             case .news(.ready): continue
             case .news(.failed(let reason)):
-                progress.say(reason)
+                progress.report(reason)
                 continue
             case .interrupted:
                 if wasInterrupted { return (seconds, true) }
@@ -127,14 +129,16 @@ package struct Campaign {
             var interval = Interval()
             for loop in loops { interval.add(await loop.ask { $0.takeInterval() }) }
             let now = MonotonicClock.nanoseconds
-            let second = Summary.Second(
-                at: Double(now - min(moment, now)) / 1e9,
-                length: Double(now - min(last, now)) / 1e9,
-                interval: interval
+            let offset = now - min(moment, now)
+            let second = RunSecond(
+                interval,
+                endsAt: offset,
+                length: now - min(last, now),
+                stage: plan.options.pacing.stage(at: offset)
             )
             last = now
-            if second.length > 0 { seconds.append(second) }
-            progress.beat(second, number: seconds.count)
+            if second.length > 0, seconds.count < RunSecond.countMax { seconds.append(second) }
+            progress.beat(second)
         }
         return (seconds, wasInterrupted)
     }

@@ -177,7 +177,7 @@ private final class EnrolmentLoop: ConnectionOwner {
     /// Gives every idle connection some work.
     func work() {
         let now = MonotonicClock.nanoseconds
-        while !isOver, let connection = pool.idle.first {
+        while !isOver, let exchange = pool.idle.first {
             guard let device = waiting.take(now: now) ?? takeNext() else {
                 if let time = waiting.nextAt {
                     alarm?.set(nanoseconds: time)
@@ -188,7 +188,7 @@ private final class EnrolmentLoop: ConnectionOwner {
                 return
             }
             pool.idle.removeFirst()
-            connection.send(message(for: device), for: LoadRequest(device: device))
+            exchange.send(message(for: device), for: LoadRequest(device: device))
         }
     }
 
@@ -208,16 +208,16 @@ private final class EnrolmentLoop: ConnectionOwner {
     }
 
     func failed(
-        _ connection: LoadConnection?,
+        _ exchange: LoadExchange?,
         _ failure: ExchangeFailure,
         in pool: ConnectionPool
     ) {
         finish("\(plan.host): \(failure.rawValue)")
     }
 
-    func answered(_ connection: LoadConnection) {
-        let answer = connection.answer
-        guard let device = connection.request.device else {
+    func answered(_ exchange: LoadExchange) {
+        let answer = exchange.answer
+        guard let device = exchange.request.device else {
             return finish("an answer that no device has asked for")
         }
         switch (answer.status, documents[device]) {

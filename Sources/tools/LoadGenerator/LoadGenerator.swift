@@ -7,13 +7,17 @@
 //   Mix, Sending       the kind of the n-th request, its parts, and its expected answer
 //   TokenMint          the tokens of Play Integrity that phones show
 //   SessionStock       the sessions of an event loop's devices, which sign requests
-//   Pacing             when the n-th request is due
+//   Pacing             when the n-th request is due: at one rate, in stages (StageSchedule), or as
+//                      answers come
 //   LoadLoop           one event loop: connections, devices, challenges; sends, and judges answers
-//   ConnectionPool     an event loop's connections to the gateway, each with one request at a time
+//   ConnectionPool     an event loop's connections to the gateway, of HTTP/1.1 or HTTP/2
+//   LoadExchange       a place for one request at a time: a connection, or a stream of one
 //   Measurements       counts and histograms of an event loop, added up at the end
 //   Campaign           prepares, starts the event loops, reports progress, ends
+//   Progress           what is shown while it runs: a live line with bars, or a line now and then
 //   Summary            the result as text, as JSON, and as a percentile distribution
-//   RunLimits          the limits above which a run has failed
+//   HTMLReport         the result as a page for a browser
+//   RunLimits          the limits above which a run, or a stage, has failed
 //   FleetEnrolment     brings the devices into a gateway through its endpoints
 //
 // The requests can't disagree with the gateway: the rule comes from the gateway's configuration,

@@ -8,15 +8,15 @@ import Verification
 
 // Events of the connections.
 extension LoadLoop: ConnectionOwner {
-    func answered(_ connection: LoadConnection) {
+    func answered(_ exchange: LoadExchange) {
         let now = MonotonicClock.nanoseconds
-        if connection.pool === callers { return challengesCame(connection.answer, now) }
-        judge(connection, now)
+        if exchange.pool === callers { return challengesCame(exchange.answer, now) }
+        judge(exchange, now)
         finishIfDone()
     }
 
     func failed(
-        _ connection: LoadConnection?,
+        _ exchange: LoadExchange?,
         _ failure: ExchangeFailure,
         in pool: ConnectionPool
     ) {
@@ -27,25 +27,33 @@ extension LoadLoop: ConnectionOwner {
             return
         }
         if awaitsReadiness {
-            let reason = "\(plan.request.host): \(failure.rawValue); is the gateway there?"
-            return tell(.failed(reason))
+            let advice =
+                failure == .noHTTP2
+                ? "give its listener http2: on, or leave out --http2" : "is the gateway there?"
+            return tell(.failed("\(plan.request.host): \(failure.rawValue); \(advice)"))
         }
         guard startAt > 0 else { return }
         measurements.failures[failure, default: 0] += 1
         interval.failures += 1
-        guard !failure.isOfConnect, let connection else { return }
+        let now = MonotonicClock.nanoseconds
+        let stage = exchange?.request.stage ?? pacing.stage(at: now - min(startAt, now))
+        measurements.count(in: stage) { $0.failed += 1 }
+        guard !failure.isOfConnect, let exchange else { return }
         underWay -= 1
-        if let device = connection.request.device { devices.end(device, isAdmitted: false) }
+        measurements.outcomes.note(RequestOutcome(exchange.request.sending, failure))
+        if let device = exchange.request.device { devices.end(device, isAdmitted: false) }
         finishIfDone()
     }
 
     /// Compares an answer with the expected one.
-    private func judge(_ connection: LoadConnection, _ now: UInt64) {
-        let (request, answer) = (connection.request, connection.answer)
+    private func judge(_ exchange: LoadExchange, _ now: UInt64) {
+        let (request, answer) = (exchange.request, exchange.answer)
         let expectation = plan.expectation(of: request.sending)
         let finding = expectation.refusal == nil ? .admitted : finding(request, now)
         let isAsExpected = isExpected(answer, to: request.sending, finding)
         underWay -= 1
+        let outcome = RequestOutcome(request.sending, answer, isAsExpected: isAsExpected)
+        measurements.outcomes.note(outcome)
         interval.answered += 1
         measurements.endedAt = max(measurements.endedAt, now)
         if let device = request.device {
@@ -65,6 +73,7 @@ extension LoadLoop: ConnectionOwner {
             if expectation.refusal != nil { note(finding, of: request, answer) }
             measurements.rows[request.sending.rawValue].asExpected += 1
             interval.latencies.record(now - request.due)
+            measurements.count(in: request.stage) { $0.record(now - request.due) }
             if request.due >= startAt + pacing.warmUp {
                 measurements[.measured] += 1
                 measurements.recordAsExpected(
@@ -77,7 +86,7 @@ extension LoadLoop: ConnectionOwner {
             deviated(request, expected: finding == .admitted ? .init() : expectation, answer)
         }
         if answer.isAdmission, request.sending == .good, isReplaying {
-            replays.keep(connection.message, request.bucket)
+            replays.keep(exchange.message, request.bucket)
         }
     }
 
@@ -125,7 +134,11 @@ extension LoadLoop: ConnectionOwner {
         _ answer: Answer
     ) {
         interval.deviations += 1
-        if answer.isAdmission, request.sending.isReplay { measurements[.admittedReplays] += 1 }
+        measurements.count(in: request.stage) { $0.wrong += 1 }
+        if answer.isAdmission, request.sending.isReplay {
+            measurements[.admittedReplays] += 1
+            measurements.count(in: request.stage) { $0.admittedReplays += 1 }
+        }
         measurements.note(
             Deviation(
                 number: place(of: request),

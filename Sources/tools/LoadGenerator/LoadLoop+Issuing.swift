@@ -20,27 +20,33 @@ extension LoadLoop {
                 alarm?.set(nanoseconds: due)
                 return
             }
-            if let connection = clients.idle.first, issue(on: connection, due: due, now) {
-                clients.idle.removeFirst()
+            if let exchange = clients.idle.first, issue(on: exchange, due: due, now) {
                 continue
             }
             isBlocked = true
-            measurements[.backlogMax] = max(measurements[.backlogMax], backlog(at: now))
+            let waiting = backlog(at: now)
+            measurements[.backlogMax] = max(measurements[.backlogMax], waiting)
+            measurements.count(in: pacing.stage(at: now - startAt)) {
+                $0.backlogMax = max($0.backlogMax, waiting)
+            }
             return
         }
     }
 
     /// Sends the next request; `false` when it needs a part that is not free.
-    private func issue(on connection: LoadConnection, due: UInt64, _ now: UInt64) -> Bool {
+    private func issue(on exchange: LoadExchange, due: UInt64, _ now: UInt64) -> Bool {
         var request = LoadRequest(number: issued, due: due)
+        request.stage = pacing.stage(at: due - startAt)
         guard let message = compose(&request, now) else { return false }
-        if !isBlocked, pacing.rate != nil { measurements.lag.record(now - due) }
+        if !isBlocked, pacing.schedule != nil { measurements.lag.record(now - due) }
         measurements.rows[request.sending.rawValue].sent += 1
+        measurements.count(in: request.stage) { $0.sent += 1 }
         interval.sent += 1
         issued += 1
         underWay += 1
         request.sentAt = MonotonicClock.nanoseconds
-        connection.send(message, for: request)
+        clients.idle.removeFirst()
+        exchange.send(message, for: request)
         return true
     }
 
@@ -68,7 +74,7 @@ extension LoadLoop {
             request.bucket = forecast.bucket(of: proof.keyID)
             return template.message(proof, sending)
         }
-        guard let device = devices.take(attempts: clients.count + 1),
+        guard let device = devices.take(attempts: clients.exchangesMax + 1),
             let message = plan.options.proof == .session
                 ? composeBySession(of: device, &request, now)
                 : composeSigned(by: device, &request, now)

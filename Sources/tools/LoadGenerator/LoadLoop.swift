@@ -38,7 +38,7 @@ final class LoadLoop {
     /// The last attempt found no connection, device or challenge.
     var isBlocked = false
 
-    var measurements = Measurements()
+    var measurements: Measurements
     var interval = Interval()
     let forecast: EnforcementForecast
     /// The changes to a request that the gateway can detect.
@@ -81,6 +81,7 @@ final class LoadLoop {
         stale = StaleSupply(usesChallenges: plan.needsChallenges, staleCount)
         forecast = EnforcementForecast(plan.rule, by: plan.options.proof)
         tamperings = plan.demand.tamperings(hasContent: plan.template.hasContent)
+        measurements = Measurements(stageCount: plan.options.pacing.stages.count)
         countLimit = plan.options.pacing.countLimit(loop: number, of: plan.options.loops)
     }
 
@@ -99,7 +100,7 @@ final class LoadLoop {
             let challenge = [UInt8](repeating: UInt8(ascii: "A"), count: count)
             strangers = (0..<16).map { signer.signAsStranger($0, challenge, of: template) }
         }
-        prepare(challenges: plan.needsChallenges ? clients.count + Self.challengeStock : 0)
+        prepare(challenges: plan.needsChallenges ? clients.exchangesMax + Self.challengeStock : 0)
     }
 
     /// Opens missing connections: the gateway does not wait long for a first request. Gets this
@@ -151,6 +152,7 @@ final class LoadLoop {
         isIssuing = false
         clients.closeAll()
         callers.closeAll()
+        measurements[.resent] = clients.resentCount
         measurements[.signed] = signer.count + sessions.signedCount
         measurements[.signingNanoseconds] = signer.nanoseconds + sessions.signingNanoseconds
         return LoopResults(measurements: measurements, endCounter: devices.endCounter)
@@ -172,9 +174,9 @@ final class LoadLoop {
 
     /// Requests that are due and were not sent.
     func backlog(at now: UInt64) -> UInt64 {
-        guard isIssuing, let rate = pacing.rate, now > startAt else { return 0 }
-        let passed = Double(min(now - startAt, pacing.end)) / 1e9
-        let due = min(UInt64(passed * rate / Double(loopCount)), countLimit)
+        guard isIssuing, let schedule = pacing.schedule, now > startAt else { return 0 }
+        let all = schedule.dueCount(by: min(now - startAt, pacing.end))
+        let due = min(UInt64(all / Double(loopCount)), countLimit)
         return due - min(due, issued)
     }
 }

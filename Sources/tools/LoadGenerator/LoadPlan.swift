@@ -194,12 +194,20 @@ package struct LoadPlan: Sendable {
         var text = "closed loop"
         if let rate = pacing.rate {
             text = "open loop, \(Figures.fixed(rate, rate < 10 ? 1 : 0)) requests/s"
+        } else if !pacing.stages.isEmpty {
+            text = "open loop, stages \(pacing.stages.map(\.text).joined(separator: ", "))"
         }
-        if let duration = pacing.duration { text += " for \(seconds(duration))" }
+        if pacing.stages.isEmpty, let duration = pacing.duration {
+            text += " for \(seconds(duration))"
+        }
         if let count = pacing.countLimit { text += ", at most \(Figures.count(count)) requests" }
         if pacing.warmUp > 0 { text += " after \(seconds(pacing.warmUp)) of warm-up" }
         let loops = options.loops == 1 ? "1 event loop" : "\(options.loops) event loops"
-        text += "; \(options.connections) connections, \(loops)"
+        text += "; \(options.connections) connections"
+        if case .http2(let streams) = server.version {
+            text += " of HTTP/2 with \(streams == 1 ? "1 stream" : "\(streams) streams") each"
+        }
+        text += ", \(loops)"
         if mint != nil { text += "; phones show tokens" }
         return options.proof == .session ? text + "; signed with sessions" : text
     }

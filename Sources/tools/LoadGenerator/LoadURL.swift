@@ -73,9 +73,21 @@ package struct LoadURL: Equatable, Sendable {
     package var text: String { "\(isSecure ? "https" : "http")://\(authority)\(target)" }
 }
 
+/// The version of HTTP on the connections.
+package enum LoadVersion: Equatable, Sendable {
+    case http1
+    /// In the clear with prior knowledge (RFC 9113 §3.3), under TLS by ALPN.
+    ///
+    /// - streams: requests of one connection that may be under way together.
+    case http2(streams: Int)
+
+    var streams: Int { if case .http2(let streams) = self { streams } else { 1 } }
+}
+
 /// The gateway's address, and the certificates to trust.
 package struct ServerPlace: Sendable {
     let address: SocketAddress
+    let version: LoadVersion
     private let tls: TLSContext?
     private let host: String
 
@@ -83,11 +95,18 @@ package struct ServerPlace: Sendable {
     private static let attemptMilliseconds: Int32 = 1_000
     private static let pauseMilliseconds: Int32 = 50
 
-    /// - `tls`: `nil` for a plain connection.
-    package init(_ address: SocketAddress, tls: TLSContext?, host: String) {
-        self.address = address
-        self.tls = tls
-        self.host = host
+    /// - Parameters:
+    ///   - address: the gateway's.
+    ///   - tls: `nil` for a plain connection. It offers the protocol of `version`.
+    ///   - host: the name that its certificate has to have.
+    ///   - version: the version of HTTP.
+    package init(
+        _ address: SocketAddress,
+        tls: TLSContext?,
+        host: String,
+        speaking version: LoadVersion = .http1
+    ) {
+        (self.address, self.tls, self.host, self.version) = (address, tls, host, version)
     }
 
     /// The TLS machine of a new connection; `nil` for a plain one.

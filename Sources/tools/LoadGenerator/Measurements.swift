@@ -19,9 +19,38 @@ struct Measurements: Sendable {
             Self.merge(other.fromSent, into: &fromSent)
         }
 
-        private static func merge(_ other: Latencies?, into own: inout Latencies?) {
+        fileprivate static func merge(_ other: Latencies?, into own: inout Latencies?) {
             guard let other else { return }
             if own == nil { own = other } else { own?.add(other) }
+        }
+    }
+
+    /// The counts of one stage.
+    struct Stage: Sendable {
+        var sent: UInt64 = 0
+        var asExpected: UInt64 = 0
+        var wrong: UInt64 = 0
+        var failed: UInt64 = 0
+        var admittedReplays: UInt64 = 0
+        var backlogMax: UInt64 = 0
+        /// From the moment when a request was due.
+        private(set) var latencies: Latencies?
+
+        /// Counts an answer as expected.
+        mutating func record(_ latency: UInt64) {
+            asExpected += 1
+            Measurements.record(min(latency, Measurements.latencyMax), &latencies)
+        }
+
+        mutating func add(_ other: Stage) {
+            sent += other.sent
+            asExpected += other.asExpected
+            wrong += other.wrong
+            failed += other.failed
+            admittedReplays += other.admittedReplays
+            // Each event loop has its own backlog.
+            backlogMax += other.backlogMax
+            Row.merge(other.latencies, into: &latencies)
         }
     }
 
@@ -40,6 +69,8 @@ struct Measurements: Sendable {
         /// Requests that should have been replayed or stale, but went as good ones because none was
         /// admitted yet.
         case replaced
+        /// Requests that were sent again on another stream, since the gateway had refused theirs.
+        case resent
         case signed
         case signingNanoseconds
         /// Answers as expected after the warm-up.
@@ -49,6 +80,9 @@ struct Measurements: Sendable {
 
     var rows = [Row](repeating: Row(), count: Sending.allCases.count)
     var failures: [ExchangeFailure: UInt64] = [:]
+    var outcomes = OutcomeCounts()
+    /// In the order of the plan's stages.
+    private(set) var stages: [Stage]
     private(set) var samples: [Deviation] = []
     private var tallies = [UInt64](repeating: 0, count: Tally.allCases.count)
     /// How late a request was sent although all its parts were free: the delay of this program
@@ -60,7 +94,9 @@ struct Measurements: Sendable {
     /// The number of deviations that are kept as examples.
     private static let samplesMax = 10
     /// The longest latency that is distinguished from longer ones.
-    private static let latencyMax: UInt64 = 3_600_000_000_000
+    fileprivate static let latencyMax: UInt64 = 3_600_000_000_000
+
+    init(stageCount: Int = 0) { stages = Array(repeating: Stage(), count: stageCount) }
 
     static func latencies() -> Latencies {
         Latencies(
@@ -81,9 +117,15 @@ struct Measurements: Sendable {
     }
 
     /// Static, since it would otherwise copy `self` with a histogram.
-    private static func record(_ latency: UInt64, _ histogram: inout Latencies?) {
+    fileprivate static func record(_ latency: UInt64, _ histogram: inout Latencies?) {
         if histogram == nil { histogram = Self.latencies() }
         histogram?.record(latency)
+    }
+
+    /// Counts something in a stage, where there is one.
+    mutating func count(in stage: Int?, _ change: (inout Stage) -> Void) {
+        guard let stage, stages.indices.contains(stage) else { return }
+        change(&stages[stage])
     }
 
     mutating func note(_ deviation: Deviation) {
@@ -99,6 +141,8 @@ struct Measurements: Sendable {
     mutating func add(_ other: Measurements) {
         for index in rows.indices { rows[index].add(other.rows[index]) }
         failures.merge(other.failures, uniquingKeysWith: +)
+        for (index, stage) in other.stages.enumerated() { count(in: index) { $0.add(stage) } }
+        outcomes.add(other.outcomes)
         samples = Array((samples + other.samples).prefix(Self.samplesMax))
         tallies = zip(tallies, other.tallies).map(+)
         lag.add(other.lag)
@@ -115,9 +159,21 @@ enum ExchangeFailure: String, CaseIterable, Sendable {
     case connectionBroken = "connection-broken"
     /// The response is no valid HTTP.
     case responseMalformed = "response-malformed"
+    /// The gateway takes connections, and speaks no HTTP/2 on them.
+    case noHTTP2 = "no-http2"
+    /// The gateway has ended a stream of HTTP/2 before the response was complete.
+    case streamReset = "stream-reset"
+    /// The gateway has refused a stream, each time that the request was sent.
+    case streamRefused = "stream-refused"
 
     /// No request was sent.
-    var isOfConnect: Bool { self == .connectFailed || self == .connectTimeout }
+    var isOfConnect: Bool {
+        switch self {
+        case .connectFailed, .connectTimeout, .noHTTP2: true
+        case .responseTimeout, .connectionBroken, .responseMalformed: false
+        case .streamReset, .streamRefused: false
+        }
+    }
 }
 
 /// An answer that is not the expected one.
@@ -129,7 +185,7 @@ struct Deviation: Sendable {
     let found: String
 }
 
-/// The counts since the last beat.
+/// The counts of an event loop since the last beat.
 struct Interval: Sendable {
     var latencies = Measurements.latencies()
     var sent: UInt64 = 0

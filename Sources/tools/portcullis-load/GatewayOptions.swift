@@ -46,11 +46,17 @@ struct ConnectOptions: ParsableArguments {
     )
     var wait: LoadTime?
 
-    func server(_ url: LoadURL) throws(LoadError) -> ServerPlace {
+    func server(
+        _ url: LoadURL,
+        speaking version: LoadVersion = .http1
+    ) throws(LoadError) -> ServerPlace {
         var context: TLSContext?
         if url.isSecure {
             do throws(TLSContextError) {
-                context = try TLSContext(clientTrusting: ca.map { .file($0) } ?? .system)
+                context = try TLSContext(
+                    clientTrusting: ca.map { .file($0) } ?? .system,
+                    protocols: [version == .http1 ? TLSContext.http11 : TLSContext.http2]
+                )
             } catch {
                 throw LoadError("\(ca ?? "the system's certificates"): \(error)")
             }
@@ -58,7 +64,7 @@ struct ConnectOptions: ParsableArguments {
         guard let address = address(url) else {
             throw LoadError("\(connect ?? url.host): is no address")
         }
-        return ServerPlace(address, tls: context, host: url.host)
+        return ServerPlace(address, tls: context, host: url.host, speaking: version)
     }
 
     private func address(_ url: LoadURL) -> SocketAddress? {
@@ -84,7 +90,10 @@ enum LoadOptionText {
     static let mix = reader("use kind=share%, such as replayed=3%,tampered=2%") { Mix($0) }
     static let content = reader("use bytes, such as 200 or 100..2000") { ContentPlan($0) }
     static let platforms = reader("use apple, android or apple:3,android:1") { PlatformMix($0) }
-    static let limits = reader("use name>value, such as p99>20ms,wrong>0,failed>3") {
+    static let stage = reader("use TIME:RATE, such as 30s:100/s, 1m:100..500/s or 1m:..500/s") {
+        LoadStage($0)
+    }
+    static let limits = reader("use name>value, such as p99>20ms,wrong>0,failed>3,2:p99>50ms") {
         RunLimits($0)
     }
     static let url = reader("use http://HOST[:PORT]/PATH or https://…") { LoadURL($0) }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import LoadGenerator
+import Signatures
 import Verification
 
 struct RunCommand: AsyncParsableCommand {
@@ -7,9 +8,9 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run",
         abstract: "Send requests, and judge every answer.",
         discussion: """
-            With --rate the loop is open: requests are due at an even beat, and latency counts \
-            from the moment at which one was due. Without it each connection sends when it was \
-            answered.
+            With --rate or --stage the loop is open: requests are due at an even beat, and \
+            latency counts from the moment at which one was due. Without them each connection \
+            sends when it was answered.
 
             Exit status: 0 when every request was answered as expected and no limit of --fail-if \
             is exceeded, 1 when not, 2 for wrong usage or a gateway that is not there.
@@ -19,27 +20,7 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var gateway: GatewayOptions
     @OptionGroup var way: ConnectOptions
 
-    // A slower beat is beyond what nanoseconds can count.
-    @Option(
-        help: "Requests a second, over all connections; without it a closed loop.",
-        transform: LoadOptionText.number(0.001...10_000_000)
-    )
-    var rate: Double?
-
-    @Option(
-        help: "How long: 30s, 5m, 1h. Default 10s unless --count is given.",
-        transform: LoadOptionText.time
-    )
-    var duration: LoadTime?
-
-    @Option(help: "At most so many requests.")
-    var count: UInt64?
-
-    @Option(
-        help: "A warm-up time: its requests are checked but not measured.",
-        transform: LoadOptionText.time
-    )
-    var warmUp = LoadTime.seconds(0)
+    @OptionGroup var pace: PacingOptions
 
     @Option(
         name: .shortAndLong,
@@ -47,6 +28,15 @@ struct RunCommand: AsyncParsableCommand {
         transform: LoadOptionText.number(1...100_000)
     )
     var connections = 64
+
+    @Flag(help: "Speak HTTP/2: in the clear with prior knowledge, under TLS by ALPN.")
+    var http2 = false
+
+    @Option(
+        help: "With --http2: requests of one connection under way at once. Default 1.",
+        transform: LoadOptionText.number(1...1_000)
+    )
+    var streams: Int?
 
     @Option(help: "Event loops, each a core's work.", transform: LoadOptionText.number(1...256))
     var eventLoops = 1
@@ -84,36 +74,28 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "How long an answer may take.", transform: LoadOptionText.time)
     var timeout = LoadTime.seconds(30)
 
-    @Option(
-        help: "The run fails above these: 'p99>20ms,wrong>0'; also failed, replays, backlog.",
-        transform: LoadOptionText.limits
-    )
-    var failIf: RunLimits?
-
-    @Option(help: "Write the summary as JSON to this file.")
-    var json: String?
-
-    @Option(help: "Write the latencies to this file, as a percentile distribution of HdrHistogram.")
-    var hgrm: String?
+    @OptionGroup var output: ReportOptions
 
     func run() async throws {
         Cost.raiseFileLimit()
-        let server = try way.server(gateway.url)
+        let pacing = try pace.pacing()
+        try output.check(pacing)
+        let style = try output.style()
+        let server = try way.server(gateway.url, speaking: try version())
         let fields = try header.map(LoadOptionText.field)
         var request = LoadPlan.Request(method: method, url: gateway.url, fields: fields)
         request.content = content ?? .none
         request.content.isChunked = chunked
         let pairing = try gateway.pairing()
-        let plan = try LoadPlan(request, from: pairing, to: server, options: options)
+        let plan = try LoadPlan(request, from: pairing, to: server, options: options(pacing))
         for warning in plan.warnings { DiagnosticOutput.write("warning: \(warning)\n") }
         way.awaitGateway(server)
         // A run that breaks off has used counters that are not recorded.
         var fleet = pairing.fleet
         fleet.nextCounter += DeviceFleet.counterReserve
         try TextFile.write(gateway.fleet, fleet.text)
-        let progress = Progress(isTerminal: DiagnosticOutput.isTerminal) {
-            DiagnosticOutput.write($0)
-        }
+        let progress = Progress(style) { DiagnosticOutput.write($0) }
+        let startedAt = UnixTime.current
         let summary: Summary
         do throws(LoadError) {
             summary = try await Campaign.run(plan, progress: progress)
@@ -122,25 +104,25 @@ struct RunCommand: AsyncParsableCommand {
             try TextFile.write(gateway.fleet, pairing.fleet.text)
             throw error
         }
-        progress.end()
         fleet.nextCounter = summary.endCounter
         try TextFile.write(gateway.fleet, fleet.text)
         print(summary.text, terminator: "")
-        if let json { try TextFile.write(json, summary.json) }
-        if let hgrm { try TextFile.write(hgrm, summary.percentileDistribution) }
-        let exceeded = (failIf ?? .standard).exceeded(by: summary)
-        if failIf != nil { for limit in exceeded { print("limit       \(limit)") } }
+        let exceeded = try output.write(summary, startedAt: startedAt)
+        if output.failIf != nil { for limit in exceeded { print("limit       \(limit)") } }
         if !exceeded.isEmpty { throw ExitCode(1) }
     }
 
-    private var options: LoadPlan.Options {
-        let length = duration ?? (count == nil ? .seconds(10) : nil)
-        let pacing = Pacing(
-            rate: rate,
-            countLimit: count,
-            duration: length?.nanoseconds,
-            warmUp: warmUp.nanoseconds
-        )
+    private func version() throws(LoadError) -> LoadVersion {
+        guard http2 else {
+            guard streams == nil else { throw LoadError("--streams is for --http2") }
+            return .http1
+        }
+        // RFC 9113 §8.1: HTTP/2 has no Transfer-Encoding.
+        guard !chunked else { throw LoadError("--chunked is for HTTP/1.1: not with --http2") }
+        return .http2(streams: streams ?? 1)
+    }
+
+    private func options(_ pacing: Pacing) -> LoadPlan.Options {
         var options = LoadPlan.Options(pacing: pacing)
         (options.connections, options.loops) = (connections, eventLoops)
         (options.mix, options.isSignedBefore) = (mix ?? .allGood, signBefore)

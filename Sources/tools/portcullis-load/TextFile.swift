@@ -12,6 +12,13 @@ enum DiagnosticOutput {
     }
 
     static var isTerminal: Bool { isatty(2) == 1 }
+
+    /// The columns of the terminal; 80 where it does not say.
+    static var columns: Int {
+        var size = winsize()
+        guard ioctl(2, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
+    }
 }
 
 /// Files that are read and written whole.

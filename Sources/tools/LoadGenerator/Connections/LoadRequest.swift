@@ -10,9 +10,13 @@ struct LoadRequest {
     var device: Int?
     /// The place in the rollout of the key that has signed it; `nil` where that does not matter.
     var bucket: Bucket?
+    /// The number of the stage in which it is due, from 0; `nil` without stages and in the warm-up.
+    var stage: Int?
     /// When the request was due, and when it was sent: nanoseconds of the monotonic clock.
     var due: UInt64 = 0
     var sentAt: UInt64 = 0
+    /// How often it was sent.
+    var attempts = 1
 }
 
 /// The answer to a request; its memory is used again.

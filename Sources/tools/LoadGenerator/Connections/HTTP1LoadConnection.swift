@@ -1,8 +1,8 @@
 import EventLoops
 import HTTPWire
 
-/// A client's connection to the gateway: one request, then its answer.
-final class LoadConnection: Connection {
+/// A client's connection of HTTP/1.1 to the gateway: one request, then its answer.
+final class HTTP1LoadConnection: Connection, ExchangeCarrier {
     private enum State {
         /// Leaves to `idle`, `closed`.
         case connecting
@@ -15,11 +15,9 @@ final class LoadConnection: Connection {
     }
 
     /// Kept while the connection is open: a late event finds it.
-    let pool: ConnectionPool
-    /// The current request.
-    private(set) var message = Message()
-    private(set) var request = LoadRequest()
-    private(set) var answer = Answer()
+    private let pool: ConnectionPool
+    /// The only one.
+    private lazy var exchange = LoadExchange(on: self, in: pool)
 
     private var state = State.connecting
     private var inbox: [UInt8] = []
@@ -43,12 +41,10 @@ final class LoadConnection: Connection {
         )
     }
 
-    /// Sends a message; the owner gets the answer or the reason why none came.
-    func send(_ message: Message, for request: LoadRequest) {
-        (self.message, self.request) = (message, request)
+    func send(_ exchange: LoadExchange) {
+        let message = exchange.message
         state = .busy
         hasHead = false
-        answer.clear()
         setDeadline(milliseconds: pool.responseTimeout)
         // A server that answers early stops reading; its answer is still to be read.
         if case .failed = write(message.head.span, message.body.span) { outputFailed() }
@@ -63,13 +59,16 @@ final class LoadConnection: Connection {
         guard case .connecting = state else { return }
         state = .idle
         setDeadline(milliseconds: nil)
-        pool.connected(self)
+        pool.connected([exchange])
     }
 
     private func fail(_ failure: ExchangeFailure) {
         state = .closed
         close()
-        pool.failed(self, failure)
+        if failure.isOfConnect { return pool.failedToConnect(failure) }
+        exchange.isUsable = false
+        pool.failed(exchange, failure)
+        pool.retired()
     }
 
     override func connectEnded(_ error: SocketError?) {
@@ -93,7 +92,8 @@ final class LoadConnection: Connection {
             if case .wouldBlock = read() { return }
             state = .closed
             close()
-            pool.retired(self)
+            exchange.isUsable = false
+            pool.retired()
         case .busy: readAnswer()
         case .closed: break
         }
@@ -137,8 +137,8 @@ final class LoadConnection: Connection {
                 guard pool.head.isInterim else {
                     inbox.removeAll(keepingCapacity: true)
                     hasHead = true
-                    answer.status = pool.head.status
-                    answer.read(pool.head.fields, bytes.extracting(range))
+                    exchange.answer.status = pool.head.status
+                    exchange.answer.read(pool.head.fields, bytes.extracting(range))
                     isPersistent = pool.head.isPersistent
                     body = BodyReader(pool.head.framing, limits: pool.limits)
                     return take(bytes, from: start)
@@ -151,12 +151,12 @@ final class LoadConnection: Connection {
 
     private func take(_ bytes: Span<UInt8>, from start: Int) {
         var position = start
-        let isKept = pool.keepsContent || answer.status != 200
+        let isKept = pool.keepsContent || exchange.answer.status != 200
         do throws(Malformed) {
             while true {
                 switch try body.read(bytes, from: &position) {
                 case .content(let range):
-                    if isKept { answer.keep(bytes.extracting(range)) }
+                    if isKept { exchange.answer.keep(bytes.extracting(range)) }
                 case .needMore: return
                 case .finished: return finish(isReusable: isPersistent && position == bytes.count)
                 }
@@ -171,7 +171,9 @@ final class LoadConnection: Connection {
         setDeadline(milliseconds: nil)
         let isReusable = isReusable && unsentBytes == 0
         state = isReusable ? .idle : .closed
+        exchange.isUsable = isReusable
         if !isReusable { close() }
-        pool.answered(self)
+        pool.answered(exchange)
+        if !isReusable { pool.retired() }
     }
 }

@@ -4,15 +4,6 @@ import Histogram
 
 /// The result of a run.
 package struct Summary: Sendable {
-    /// One second of the run.
-    struct Second: Sendable {
-        /// Seconds since the start.
-        let at: Double
-        /// Its length in seconds.
-        let length: Double
-        let interval: Interval
-    }
-
     /// The signatures that were made before the start.
     struct Preparation: Sendable {
         var count = 0
@@ -24,13 +15,24 @@ package struct Summary: Sendable {
     let measurements: Measurements
     /// The end of the warm-up, on the monotonic clock.
     let startedAt: UInt64
-    let seconds: [Second]
+    let seconds: [RunSecond]
     /// From the first request to the last answer, warm-up included.
     let cost: Cost
     let preSigned: Preparation
     let wasInterrupted: Bool
     /// A counter above all used ones.
     package let endCounter: UInt32
+
+    /// One stage of the run.
+    struct StageResult {
+        let plan: LoadStage
+        let counts: Measurements.Stage
+
+        /// Answers as expected a second.
+        var throughput: Double {
+            Double(counts.asExpected) / (Double(plan.length.nanoseconds) / 1e9)
+        }
+    }
 
     static let percentiles: [(name: String, percent: Double)] = [
         ("p50", 50), ("p90", 90), ("p99", 99), ("p99.9", 99.9), ("p99.99", 99.99), ("max", 100),
@@ -58,12 +60,19 @@ package struct Summary: Sendable {
         return Double(measurements[.measured]) / (Double(measurements.endedAt - startedAt) / 1e9)
     }
 
-    var isOpenLoop: Bool { plan.options.pacing.rate != nil }
+    var isOpenLoop: Bool { plan.options.pacing.schedule != nil }
 
     /// The rows that requests were sent of.
     var sentRows: [(sending: Sending, row: Measurements.Row)] {
         zip(Sending.allCases, measurements.rows).filter { $0.1.sent > 0 }
             .map { (sending: $0.0, row: $0.1) }
+    }
+
+    /// The stages, and what was measured in each.
+    var stages: [StageResult] {
+        zip(plan.options.pacing.stages, measurements.stages).map {
+            StageResult(plan: $0, counts: $1)
+        }
     }
 
     /// The latencies that count: from the moment when a request was due, or in a closed loop from
