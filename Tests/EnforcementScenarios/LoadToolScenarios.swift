@@ -270,7 +270,7 @@ extension Scenarios {
             #expect(page.hasPrefix("<!doctype html>") && page.hasSuffix("</html>\n"))
             #expect(page.contains(exceeded ? "✗ failed" : "✓ passed"))
             for part in [
-                "<td class=\"text\">500ms:100..300/s</td>", "401 counter-replayed", "<svg",
+                "<td class=\"text\">2  500ms:100..300/s</td>", "401 counter-replayed", "<svg",
             ] {
                 #expect(page.contains(part), "\(part)")
             }
