@@ -51,6 +51,7 @@ extension StatedConfiguration {
         for origin in settings.origins { origin.validate(named) }
         settings.verdict = settings.verdict?.readingKey(named)
         settings.google = google?.validated(named) ?? GoogleSettings()
+        settings.tracing = tracing?.validated(named) ?? TracingSettings()
         return GatewayConfiguration(
             settings: settings,
             fileRules: set,
