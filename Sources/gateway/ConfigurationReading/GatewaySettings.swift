@@ -26,6 +26,7 @@ package struct GatewaySettings: Sendable, Declared {
     /// How the verdicts for origins are signed; `nil` for not at all.
     package internal(set) var verdict: VerdictSettings?
     package internal(set) var google = GoogleSettings()
+    package internal(set) var tracing = TracingSettings()
     /// The peers that may name the client's address.
     package var trustedProxies: [IPNetwork] = []
     /// The field those proxies write.
@@ -81,6 +82,8 @@ package struct GatewaySettings: Sendable, Declared {
             .means("The field in which those proxies name the client.")
         Key("traces", \.traces, .word)
             .means("Whether requests without a trusted proxy's traceparent get one.")
+        Key("tracing", later: \.tracing, .mapping)
+            .means("The spans of requests, for a collector. Without an endpoint there are none.")
         Key("timeouts", \.timeouts, .mapping).means("How long the gateway waits, and for what.")
         Key("limits", \.limits, .mapping).means("The bounds of what is read and held.")
         Key("log", \.log, .mapping).means("The logs.")

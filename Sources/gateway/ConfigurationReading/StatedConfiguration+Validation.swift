@@ -52,6 +52,7 @@ extension StatedConfiguration {
         settings.verdict = settings.verdict?.readingKey(named)
         settings.google = google?.validated(named) ?? GoogleSettings()
         let ruleFiles = Set(rules.map(\.place.file)).subtracting([reader.place.file])
+        settings.tracing = tracing?.validated(named) ?? TracingSettings()
         return GatewayConfiguration(
             settings: settings,
             fileRules: set,

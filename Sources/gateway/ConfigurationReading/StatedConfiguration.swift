@@ -21,6 +21,7 @@ struct StatedConfiguration {
     let apps: [Stated<AppSettings>]
     let apple: Stated<AppleSettings>?
     let google: Stated<GoogleSettings>?
+    let tracing: Stated<TracingSettings>?
     let proofs: [StatedProof]
     let fallback: StatedRule?
     let rules: RuleSource
@@ -37,6 +38,7 @@ struct StatedConfiguration {
         apps = Self.apps(reader)
         apple = Stated(reader, "apple", over: AppleSettings())
         google = Stated(reader, "google", over: GoogleSettings())
+        tracing = Stated(reader, "tracing", over: TracingSettings())
         proofs = StatedProof.all(reader)
         fallback = reader.node("default").flatMap {
             RuleSettings.read($0, at: "default", isDefault: true, log)

@@ -94,7 +94,8 @@ struct GatewayAssembly {
         let parties = RequestParties(
             devices: DeviceCheckClient(calls, configuration.apple, log, clock),
             proofs: ProofChecks(configuration, keys, https, log, clock),
-            https: https
+            https: https,
+            tracing: SpanExporter(configuration.tracing, https, log)
         )
         return (calls, parties)
     }

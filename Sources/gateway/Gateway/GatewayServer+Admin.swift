@@ -123,6 +123,7 @@ extension GatewayServer: AdminSource {
         snapshot.devices = parts.apple.devices.facts
         snapshot.receipts = parts.apple.receiptFacts
         snapshot.statusList = parts.google.facts
+        snapshot.tracing = parts.parties.tracing.facts
         snapshot.keySets = parts.parties.proofs.facts
         let held = assembly.held
         snapshot.held.memoryBytes = held.memoryBytes

@@ -71,7 +71,7 @@ final class CommitQueue {
 
     private func ended(_ wait: Waiting, at now: UInt64) {
         proxy.tally.add(.commitWait, nanoseconds: now &- wait.since)
-        wait.exchange.record.times.add(.commit, since: wait.since, until: now)
+        wait.exchange.record.add(.commit, since: wait.since, until: now)
     }
 
     /// A request has the answer that it waited for, and goes on. The answers come nearly in the

@@ -31,6 +31,8 @@ package final class ProxyLoop {
     /// Requests that wait for a commit, in the order of their tickets.
     private(set) lazy var commits = CommitQueue(self)
     var log = AccessLog()
+    /// Chooses the requests that are recorded.
+    var spanSampler = LogSampler()
 
     /// Makes the names of requests.
     @exclusivity(unchecked) var ids: RequestIDSource

@@ -26,6 +26,8 @@ package final class ProxySettings: Sendable {
         /// Whether origins get RFC 7239's Forwarded beside X-Forwarded-For, -Proto and -Host.
         package var writesForwarded = false
         package var traces = TraceRule.carry
+        /// Which requests have spans; `nil` for none.
+        package var tracing: SpanRecording?
         /// Whether the connections of HTTP/1.0 clients that ask for it are kept. Not where requests
         /// are forwarded: some of those clients keep a connection open that a proxy in between has
         /// taken for closed (RFC 9112 §9.3).

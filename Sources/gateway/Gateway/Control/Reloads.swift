@@ -168,6 +168,7 @@ final class Reloads: Sendable {
         parts.apple.loaded(read)
         parts.google.loaded(read)
         parts.parties.proofs.loaded(read)
+        parts.parties.tracing.reload(read.tracing)
         parts.directory.loaded(next.servers, next.settings.origins)
         parts.certificates.loaded(next.certificates, next.stamps)
         state.value.accessLog = next.accessLog

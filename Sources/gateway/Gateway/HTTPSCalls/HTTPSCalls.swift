@@ -2,8 +2,8 @@
 //
 // Its own queue serves all calls at once. It runs while there are calls, then returns its thread to
 // Dispatch. Connections are kept for later calls. The certificate and its name are verified, in TLS
-// 1.2 or newer. Only https over HTTP/1.1 is used. It follows no redirect, and reads no cookie,
-// netrc or environment.
+// 1.2 or newer. Only https over HTTP/1.1 is used, unless a request allows http. It follows no
+// redirect, and reads no cookie, netrc or environment.
 //
 // This code bounds the time of a call and the bytes of its answer. The caller bounds the number of
 // concurrent calls.
@@ -181,7 +181,7 @@ private final class Transfer {
         // Not retained: libcurl calls back while this object has the handle, and never after.
         let me = Unmanaged.passUnretained(self).toOpaque()
         var codes = [
-            ccurl_allow_https_only(call),
+            request.allowsPlain ? ccurl_allow_http(call) : ccurl_allow_https_only(call),
             ccurl_leave_resolver(call),
             ccurl_set_text(call, CURLOPT_URL, request.url),
             ccurl_set_pointer(call, CURLOPT_HTTPHEADER, fields),

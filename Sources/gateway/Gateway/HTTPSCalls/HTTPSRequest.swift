@@ -2,7 +2,7 @@ internal import CCurl
 
 /// A request to another party's service: a POST with content, or a GET without.
 package struct HTTPSRequest: Sendable {
-    /// `https://host[:port]/path`.
+    /// `https://host[:port]/path`, with ``allowsPlain`` also `http://…`.
     package var url: String
     /// Fields beside `Content-Type`, each without line ends.
     package var fields: [(name: String, value: String)] = []
@@ -18,6 +18,8 @@ package struct HTTPSRequest: Sendable {
     /// `http://host:port` of a proxy that supports CONNECT; `nil` for none. The environment is not
     /// used.
     package var proxy: String?
+    /// Whether `http://` is taken, too: for what is no secret, on a network that is trusted.
+    package var allowsPlain = false
     /// Whether the connection is a new one.
     package var avoidsOldConnections = false
     /// The longest answer that is accepted.

@@ -12,6 +12,8 @@ struct RequestParties: Sendable {
     let proofs: ProofChecks
     /// Makes the calls to all other parties.
     let https: HTTPSCalls
+    /// Sends spans to a collector.
+    let tracing: SpanExporter
 }
 
 extension ProxySettings {
@@ -37,6 +39,7 @@ extension ProxySettings {
         options.addressSource = configuration.addressSource
         options.writesForwarded = configuration.addressSource == .forwarded
         options.traces = configuration.traces
+        options.tracing = parties.tracing.recording(configuration.tracing)
         options.logsAccess = configuration.log.access != .off
         options.logRule = configuration.log.lines
         options.spillFolder = configuration.spillFolder

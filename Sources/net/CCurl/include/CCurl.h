@@ -95,6 +95,16 @@ static inline CURLcode ccurl_allow_https_only(CURL *call)
 #endif
 }
 
+/* Also http. */
+static inline CURLcode ccurl_allow_http(CURL *call)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(call, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    return curl_easy_setopt(call, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
 /*
  * A call that ends while its name is looked up does not wait for the resolver. Before 7.87 it does.
  */

@@ -59,7 +59,7 @@ struct Admission {
         unclear: LocalOutcome? = nil
     ) -> Flow.Action {
         identify(head, bytes)
-        if settings.options.logsAccess {
+        if settings.options.logsAccess || exchange.record.spans != nil {
             exchange.record.keepAsked(head, bytes)
             if settings.options.logRule.form != .json {
                 exchange.record.asked.addCaller(head, bytes)
@@ -123,19 +123,36 @@ struct Admission {
                 exchange.record.carried.insert(FieldKindSet(.requestID))
             }
             if let parent = head.fields.spanContext(bytes) {
-                exchange.record.trace = parent.trace
-                // The gateway records no spans. The origin's parent span is the one that the proxy
-                // names (W3C Trace Context §2.3).
-                exchange.record.carried.formUnion(.trace)
+                carry(parent)
             }
         }
         guard exchange.record.trace == nil else { return }
+        if let recording = settings.options.tracing, proxy.spanSampler.takes(recording.ratio) {
+            let isNamed = exchange.record.carried.contains(.requestID)
+            let id = TraceID(isNamed ? proxy.ids.next() : exchange.record.id)
+            exchange.record.trace = id
+            exchange.record.spans = id.map { RequestSpans($0, parent: nil, &proxy.ids) }
+            return
+        }
         switch settings.options.traces {
         case .carry: break
         case .begin, .beginSampled:
             let isNamed = exchange.record.carried.contains(.requestID)
             exchange.record.trace = TraceID(isNamed ? proxy.ids.next() : exchange.record.id)
         }
+    }
+
+    /// Goes on with the trace of a trusted proxy. Its decision holds: what it records is recorded
+    /// here, with the gateway's span as the origin's parent. Otherwise the origin's parent is the
+    /// span that the proxy names (W3C Trace Context §2.3).
+    private func carry(_ parent: SpanContext) {
+        exchange.record.trace = parent.trace
+        exchange.record.parentSpan = parent.span
+        guard parent.isSampled, settings.options.tracing != nil else {
+            return exchange.record.carried.formUnion(.trace)
+        }
+        exchange.record.carried.insert(FieldKindSet(.tracestate))
+        exchange.record.spans = RequestSpans(parent.trace, parent: parent.span, &proxy.ids)
     }
 
     /// Finds the client's address, where trusted proxies name it.

@@ -118,6 +118,7 @@ struct Answering {
         proxy.tally.add(.tunnels)
         exchange.flow.tunnelBegan()
         Audit(exchange).count()
+        Audit(exchange).tellSpans()
         exchange.letGo()
         tunnel.begin(
             stream,

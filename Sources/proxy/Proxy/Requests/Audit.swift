@@ -21,12 +21,14 @@ struct Audit {
 
     /// Counts the request and writes its line.
     func requestEnded() {
+        chooseRefused()
         count()
         remember()
         writeLine(
             requestBytes: exchange.client?.contentCount ?? 0,
             responseBytes: exchange.record.responseBytes
         )
+        tellSpans()
     }
 
     func count() {
@@ -62,7 +64,7 @@ struct Audit {
     /// - Returns: nanoseconds.
     func originAnswered(at now: UInt64) -> UInt64 {
         let since = exchange.side.sentAt
-        exchange.record.times.add(.origin, since: since, until: now)
+        exchange.record.add(.origin, since: since, until: now)
         proxy.tally.addFirstByte(rule: ruleNumber, nanoseconds: now &- since)
         return now &- since
     }

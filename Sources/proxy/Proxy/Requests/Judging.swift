@@ -188,7 +188,7 @@ struct Judging {
     @discardableResult
     private func countVerifications() -> UInt64 {
         let now = MonotonicClock.nanoseconds
-        exchange.record.times.add(.judging, since: beganAt, until: now)
+        exchange.record.add(.judging, since: beganAt, until: now)
         let done = proxy.judge.verifications &- verifiedBefore
         guard done > 0 else { return 0 }
         proxy.tally.add(.verifications, done)

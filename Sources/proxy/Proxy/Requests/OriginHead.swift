@@ -69,6 +69,9 @@ struct OriginHead {
         if !carried.contains(.requestID) { HeadWriter.requestID(exchange.record.id, into: &bytes) }
         guard let trace = exchange.record.trace, !carried.contains(.traceparent), !keepsTrace
         else { return }
+        if let spans = exchange.record.spans {
+            return HeadWriter.traceParent(spans.context, into: &bytes)
+        }
         let span = SpanContext(
             trace,
             span: exchange.proxy.ids.nextSpan(),

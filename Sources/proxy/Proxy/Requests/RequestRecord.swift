@@ -11,6 +11,12 @@ struct RequestRecord {
     var id: RequestID
     /// The trace that the request belongs to, where it is known.
     var trace: TraceID?
+    /// The caller's span in that trace; 0 where it is not known.
+    var parentSpan: UInt64 = 0
+    /// What is recorded for the request's spans; `nil` where it is not recorded.
+    var spans: RequestSpans?
+    /// It is recorded only since it was refused.
+    var isSpare = false
     /// The fields naming the request that go to the origin unchanged.
     var carried = FieldKindSet()
     /// Why the gateway has answered instead of the origin.
@@ -21,7 +27,7 @@ struct RequestRecord {
     var line: Line?
     /// What the client says about itself.
     var claims = ClientClaims()
-    var times = RequestTimes()
+    private(set) var times = RequestTimes()
     /// What was found of the integrity token of an enrolment.
     var integrity: IntegrityNote?
     /// The result of the origin's App-Attest-Device-Bits.
@@ -39,8 +45,14 @@ struct RequestRecord {
         self.spoken = spoken
     }
 
+    /// Notes the time of a part: monotonic nanoseconds.
+    mutating func add(_ part: RequestTimes.Part, since: UInt64, until: UInt64) {
+        times.add(part, since: since, until: until)
+        spans?.add(part, since: since, until: until)
+    }
+
     /// The client's content has come whole.
-    mutating func uploaded(at now: UInt64) { times.add(.upload, since: startedAt, until: now) }
+    mutating func uploaded(at now: UInt64) { add(.upload, since: startedAt, until: now) }
 
     /// Copies what the request asks for, and what its client claims.
     mutating func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {

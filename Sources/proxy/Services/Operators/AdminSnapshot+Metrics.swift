@@ -247,6 +247,7 @@ extension AdminSnapshot {
         receipts?.write(into: &out)
         StatusListFacts.write(statusList, into: &out)
         KeySetFacts.write(keySets, into: &out)
+        tracing.write(into: &out)
     }
 
     private func writeStore(into out: inout Exposition) {

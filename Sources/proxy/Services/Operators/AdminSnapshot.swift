@@ -46,6 +46,8 @@ package struct AdminSnapshot: Sendable {
     /// The gateways that share the database; `nil` where none is shared.
     package var fleet: FleetFacts?
     package var keySets: [KeySetFacts] = []
+    /// What became of spans.
+    package var tracing = TracingFacts()
     package var openSessions = 0
     /// The origins and their servers.
     package var origins: [OriginFacts] = []

@@ -1,0 +1,21 @@
+import Telemetry
+
+/// What became of the spans for a collector.
+package struct TracingFacts: Sendable {
+    let exported: UInt64
+    let lost: [(why: String, count: UInt64)]
+
+    package init(exported: UInt64 = 0, lost: [(why: String, count: UInt64)] = []) {
+        (self.exported, self.lost) = (exported, lost)
+    }
+
+    func write(into out: inout Exposition) {
+        out.counter("spans_exported_total", exported, "Spans that the collector has taken.")
+        out.family(
+            "spans_dropped_total",
+            "counter",
+            "Spans that were lost, and why.",
+            lost.map { ([("why", $0.why)], $0.count) }
+        )
+    }
+}
