@@ -23,7 +23,8 @@ extension Scenarios {
         private func tracing(_ collector: SpanCollector, _ more: String) -> String {
             """
             tracing: { endpoint: "\(collector.endpoint)", service_name: shop-gateway,
-              headers: ["X-Api-Key: 1234"], resource: ["deployment.environment.name=test"], \(more) }
+              headers: ["X-Api-Key: 1234"], resource: ["deployment.environment.name=test"],
+              \(more) }
             """
         }
 

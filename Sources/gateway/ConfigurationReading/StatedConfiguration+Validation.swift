@@ -51,8 +51,8 @@ extension StatedConfiguration {
         for origin in settings.origins { origin.validate(named) }
         settings.verdict = settings.verdict?.readingKey(named)
         settings.google = google?.validated(named) ?? GoogleSettings()
-        let ruleFiles = Set(rules.map(\.place.file)).subtracting([reader.place.file])
         settings.tracing = tracing?.validated(named) ?? TracingSettings()
+        let ruleFiles = Set(rules.map(\.place.file)).subtracting([reader.place.file])
         return GatewayConfiguration(
             settings: settings,
             fileRules: set,
