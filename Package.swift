@@ -150,6 +150,12 @@ extension Target {
         )
     }
 
+    /// Parsers: each use of memory that the compiler does not check says `unsafe`.
+    func marksUnsafe() -> Target {
+        swiftSettings = (swiftSettings ?? []) + [.strictMemorySafety()]
+        return self
+    }
+
     /// Files that an app copies, compiled against stand-ins. No product.
     static func recipes(
         _ name: String,
@@ -273,26 +279,27 @@ let package = Package(
         // Sources/base: bytes, texts, cryptography, counters. Pure.
         .bridge("COpenSSL", in: "base", links: ["ssl", "crypto"]),
         .bridge("CBuild", in: "base", defines: [.define("PORTCULLIS_BUILD", to: "\"\(build)\"")]),
-        .part("Encodings", in: "base"),
+        .part("Encodings", in: "base").marksUnsafe(),
         .part("Telemetry", in: "base", uses: ["CBuild"]),
         .part("Signatures", in: "base", uses: ["Encodings", openSSL, crypto]),
         .part("Cryptography", in: "base", uses: ["COpenSSL", "Encodings", "Signatures"]),
 
         // Sources/attestation: what a device proves. Pure.
         .part("DeviceKey", in: "attestation", uses: ["Encodings", "Signatures"]),
-        .part("AppAttest", in: "attestation", uses: ["DeviceKey", "Encodings", "Signatures"]),
+        .part("AppAttest", in: "attestation", uses: ["DeviceKey", "Encodings", "Signatures"])
+            .marksUnsafe(),
         .part(
             "KeyAttestation",
             in: "attestation",
             uses: ["DeviceKey", "Encodings", "Signatures", crypto, cryptoExtras]
-        ),
+        ).marksUnsafe(),
 
         // Sources/http: messages and their parts. Pure.
-        .part("HTTPWire", in: "http", uses: ["CNGHTTP2", "Encodings"]),
+        .part("HTTPWire", in: "http", uses: ["CNGHTTP2", "Encodings"]).marksUnsafe(),
 
         // Sources/policy: what is asked of a request, and whether it has it. Pure but for the
         // challenges and sessions, which the event loops share.
-        .part("RequestBinding", in: "policy", uses: ["Encodings"]),
+        .part("RequestBinding", in: "policy", uses: ["Encodings"]).marksUnsafe(),
         .part(
             "Rules",
             in: "policy",
@@ -302,7 +309,7 @@ let package = Package(
             "Tokens",
             in: "policy",
             uses: key + ["AppAttest", "Encodings", "RequestBinding", crypto, cryptoExtras]
-        ),
+        ).marksUnsafe(),
         .part("Verification", in: "policy", uses: policy + kept + ["Telemetry"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the event loops.

@@ -113,7 +113,8 @@ package struct ByteWriter: Sendable {
 extension [UInt8] {
     /// Appends a number as eight bytes, the most significant byte first.
     package mutating func append(word: UInt64) {
-        Swift.withUnsafeBytes(of: word.bigEndian) { append(contentsOf: $0) }
+        // The pointer lives for the call only, and the copy is made inside it.
+        unsafe Swift.withUnsafeBytes(of: word.bigEndian) { unsafe append(contentsOf: $0) }
     }
 
     /// Appends a number in as few bytes as it needs: seven bits in each, the lowest first, and the

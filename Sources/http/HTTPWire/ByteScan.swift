@@ -12,11 +12,11 @@ package enum ByteScan {
     /// - `start`: in 0…end.
     /// - `end`: in start…bytes.count.
     package static func control(in bytes: Span<UInt8>, from start: Int, to end: Int) -> Int {
-        let memory = bytes.bytes
+        let memory = unsafe bytes.bytes
         var index = start
         while end - index >= 8 {
             // Despite its name a bounds-checked load; every bit pattern is a UInt64.
-            let load = memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let load = unsafe memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             let word = UInt64(littleEndian: load)
             // The lowest top bit that is set tells the first match exactly; borrows only reach
             // upwards.
@@ -41,13 +41,13 @@ package enum ByteScan {
 
     /// How often a byte occurs.
     package static func count(of byte: UInt8, in bytes: Span<UInt8>) -> Int {
-        let memory = bytes.bytes
+        let memory = unsafe bytes.bytes
         let pattern = ones &* UInt64(byte)
         var count = 0
         var index = 0
         while bytes.count - index >= 8 {
             // Bounds-checked despite its name; the order of the memory does not matter.
-            let load = memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let load = unsafe memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             let word = load ^ pattern
             // The top bit of each byte that is not zero. No carry reaches another byte.
             let others = ((word & ~tops) &+ ~tops) | word
@@ -63,13 +63,13 @@ package enum ByteScan {
 
     /// Whether there is an upper-case letter of US-ASCII, and whether there is a dot.
     static func letters(in bytes: Span<UInt8>) -> (hasUpperCase: Bool, hasDot: Bool) {
-        let memory = bytes.bytes
+        let memory = unsafe bytes.bytes
         var upper: UInt64 = 0
         var dots: UInt64 = 0
         var index = 0
         while bytes.count - index >= 8 {
             // Bounds-checked despite its name; the order of the memory does not matter.
-            let word = memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let word = unsafe memory.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             // No carry: each byte has seven bits here, and the sums are at most 0xBE.
             let low = word & ~tops
             upper |= ((low &+ ones &* 0x3F) ^ (low &+ ones &* 0x25)) & ~word & tops
@@ -128,7 +128,7 @@ package enum ByteScan {
         // The pointer lives for the call only and is read below its count.
         return text.withUTF8Buffer { text in
             for step in 0..<text.count
-            where folded(bytes[range.lowerBound + step]) != text[step] {
+            where unsafe folded(bytes[range.lowerBound + step]) != text[step] {
                 return false
             }
             return true
@@ -140,7 +140,7 @@ package enum ByteScan {
         // The pointer lives for the call only; the counts are equal.
         text.withUTF8Buffer { text in
             guard text.count == range.count else { return false }
-            for step in 0..<text.count where bytes[range.lowerBound + step] != text[step] {
+            for step in 0..<text.count where unsafe bytes[range.lowerBound + step] != text[step] {
                 return false
             }
             return true
@@ -246,14 +246,14 @@ extension Array where Element == UInt8 {
     @inline(__always)
     mutating func append(_ source: Span<UInt8>, _ range: Range<Int>) {
         // The pointer lives for the call only, and the copy is made inside it.
-        source.extracting(range).withUnsafeBufferPointer { append(contentsOf: $0) }
+        unsafe source.extracting(range).withUnsafeBufferPointer { unsafe append(contentsOf: $0) }
     }
 
     /// Appends an ASCII text.
     @inline(__always)
     package mutating func append(_ text: StaticString) {
         // The pointer lives for the call only, and the copy is made inside it.
-        text.withUTF8Buffer { append(contentsOf: $0) }
+        text.withUTF8Buffer { unsafe append(contentsOf: $0) }
     }
 
     /// Appends the line of a field: `name: value` and the line's end.
@@ -266,7 +266,7 @@ extension Array where Element == UInt8 {
             line.append(name)
             line.append(UInt8(ascii: ":"))
             line.append(ASCIIByte.space)
-            line.append(value)
+            unsafe line.append(value)
             line.appendLineEnd()
         }
     }
@@ -299,8 +299,8 @@ extension OutputSpan where Element == UInt8 {
     @inline(__always)
     mutating func append(_ source: UnsafeBufferPointer<UInt8>) {
         // The pointers live for the call only; the slice checks that there is room.
-        withUnsafeMutableBufferPointer { room, count in
-            _ = room[count..<count + source.count].initialize(fromContentsOf: source)
+        unsafe withUnsafeMutableBufferPointer { room, count in
+            _ = unsafe room[count..<count + source.count].initialize(fromContentsOf: source)
             count += source.count
         }
     }
@@ -309,7 +309,7 @@ extension OutputSpan where Element == UInt8 {
     @inline(__always)
     mutating func append(_ text: StaticString) {
         // The pointer lives for the call only, and the copy is made inside it.
-        text.withUTF8Buffer { append($0) }
+        text.withUTF8Buffer { unsafe append($0) }
     }
 
     /// Appends a number in decimal digits.

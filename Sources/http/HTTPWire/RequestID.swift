@@ -120,8 +120,8 @@ extension HeadWriter {
     /// Appends X-Request-Id.
     package static func requestID(_ id: RequestID, into out: inout [UInt8]) {
         // The pointer lives for the call only, and the copy is made inside it.
-        id.bytes.span.extracting(0..<id.count).withUnsafeBufferPointer {
-            out.append(line: "X-Request-Id", $0)
+        unsafe id.bytes.span.extracting(0..<id.count).withUnsafeBufferPointer {
+            unsafe out.append(line: "X-Request-Id", $0)
         }
     }
 }

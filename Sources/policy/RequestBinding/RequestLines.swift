@@ -153,7 +153,7 @@ public struct RequestLines: Sendable {
 
     private mutating func append(_ text: Span<UInt8>) {
         // The pointer lives for the call only, and the copy is made inside it.
-        text.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+        unsafe text.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
     }
 }
 

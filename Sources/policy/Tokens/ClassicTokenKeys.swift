@@ -81,7 +81,8 @@ package struct ClassicTokenKeys: Sendable {
             let sealed = Self.decoded(text, parts[3]), !sealed.isEmpty,
             let tag = Self.decoded(text, parts[4]), tag.count == 16
         else { throw .malformed }
-        let authenticated = text.extracting(parts[0]).withUnsafeBytes { Array($0) }
+        // The pointer lives for the call only, and the copy is made inside it.
+        let authenticated = unsafe text.extracting(parts[0]).withUnsafeBytes { unsafe Array($0) }
         do {
             let key = try AES.KeyWrap.unwrap(wrapped, using: decryption)
             let box = try AES.GCM.SealedBox(

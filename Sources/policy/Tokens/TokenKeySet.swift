@@ -42,15 +42,19 @@ package struct TokenKeySet: Sendable {
             switch self {
             case .es256(let key): return key.isValidJOSESignature(signature.span, message: message)
             case .rs256(let key):
-                return message.withUnsafeBytes { bytes in
-                    key.isValidSignature(
+                // The pointer lives for the call only, and the copy is made inside it.
+                return unsafe message.withUnsafeBytes { bytes in
+                    unsafe key.isValidSignature(
                         _RSA.Signing.RSASignature(rawRepresentation: signature),
                         for: Array(bytes),
                         padding: .insecurePKCS1v1_5
                     )
                 }
             case .edDSA(let key):
-                return message.withUnsafeBytes { key.isValidSignature(signature, for: Array($0)) }
+                // As above.
+                return unsafe message.withUnsafeBytes {
+                    unsafe key.isValidSignature(signature, for: Array($0))
+                }
             }
         }
     }

@@ -140,15 +140,14 @@ public struct CBORCursor: Sendable {
         of bytes: Span<UInt8>,
         itemAt start: Int
     ) throws(CBORError) {
-        let isText = bytes.extracting(range).withUnsafeBufferPointer(Self.isUTF8)
-        guard isText else { throw CBORError(.notUTF8, at: start) }
+        guard Self.isUTF8(bytes.extracting(range)) else { throw CBORError(.notUTF8, at: start) }
     }
 
     /// `UTF8Span` does this check too, but Apple's systems have it since 26 only.
-    private static func isUTF8(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
-        if bytes.allSatisfy({ $0 < 0x80 }) { return true }
+    private static func isUTF8(_ bytes: Span<UInt8>) -> Bool {
+        guard bytes.indices.contains(where: { bytes[$0] >= 0x80 }) else { return true }
         var parser = Unicode.UTF8.ForwardParser()
-        var rest = bytes.makeIterator()
+        var rest = bytes.copy(0..<bytes.count).makeIterator()
         while true {
             switch parser.parseScalar(from: &rest) {
             case .valid: continue

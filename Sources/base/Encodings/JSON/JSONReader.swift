@@ -278,17 +278,14 @@ package struct JSONReader: Sendable {
         guard takes(byte, text) else { throw error("“\(byte)” is missing") }
     }
 
-    private mutating func takesWord(_ word: StaticString, _ text: Span<UInt8>) -> Bool {
-        let end = index + word.utf8CodeUnitCount
-        guard end <= text.count else { return false }
-        let isHere = word.withUTF8Buffer { letters in
-            for (place, letter) in letters.enumerated() where text[index + place] != letter {
-                return false
-            }
-            return true
+    private mutating func takesWord(_ word: String, _ text: Span<UInt8>) -> Bool {
+        var place = index
+        for letter in word.utf8 {
+            guard place < text.count, text[place] == letter else { return false }
+            place += 1
         }
-        if isHere { index = end }
-        return isHere
+        index = place
+        return true
     }
 }
 

@@ -130,7 +130,8 @@ package struct JSONWriter: Sendable {
     package mutating func name(_ name: StaticString) {
         begin(nil)
         bytes.append(UInt8(ascii: "\""))
-        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        // The pointer lives for the call only, and the copy is made inside it.
+        name.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
         bytes.append(UInt8(ascii: "\""))
         append(layout == .compact ? ":" : ": ")
     }
@@ -212,7 +213,8 @@ package struct JSONWriter: Sendable {
     }
 
     private mutating func append(_ text: StaticString) {
-        text.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        // The pointer lives for the call only, and the copy is made inside it.
+        text.withUTF8Buffer { unsafe bytes.append(contentsOf: $0) }
     }
 
     private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }
@@ -267,7 +269,8 @@ extension Array<UInt8> {
     package mutating func appendJSONString(_ text: String) {
         var text = text
         append(UInt8(ascii: "\""))
-        text.withUTF8 { appendJSONCharacters($0) }
+        // The pointer lives for the call only, and the copy is made inside it.
+        text.withUTF8 { unsafe appendJSONCharacters($0) }
         append(UInt8(ascii: "\""))
     }
 
@@ -288,18 +291,20 @@ extension Array<UInt8> {
         append(UInt8(ascii: "\""))
     }
 
+    /// Every index is below the count of the text, which is valid UTF-8 and so ends with a whole
+    /// character.
     private mutating func appendJSONCharacters(_ text: UnsafeBufferPointer<UInt8>) {
         var index = 0
         while index < text.count {
-            let byte = text[index]
+            let byte = unsafe text[index]
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "\\"):
                 append(UInt8(ascii: "\\"))
                 append(byte)
                 index += 1
             case _ where Self.isPlain(byte):
-                let end = text[index...].firstIndex { !Self.isPlain($0) } ?? text.endIndex
-                append(contentsOf: text[index..<end])
+                let end = unsafe text[index...].firstIndex { !Self.isPlain($0) } ?? text.endIndex
+                unsafe append(contentsOf: text[index..<end])
                 index = end
             case 0..<0x20, 0x7F:
                 appendJSONEscape(UInt16(byte))
@@ -309,12 +314,12 @@ extension Array<UInt8> {
                 // so one or two more bytes follow.
                 let length = byte == 0xC2 ? 2 : 3
                 var code = UInt16(byte & (length == 2 ? 0x1F : 0x0F))
-                for next in text[(index + 1)..<(index + length)] {
-                    code = code << 6 | UInt16(next & 0x3F)
+                for place in (index + 1)..<(index + length) {
+                    code = unsafe code << 6 | UInt16(text[place] & 0x3F)
                 }
                 switch code {
                 case 0x80..<0xA0, 0x2028...0x202E, 0x2066...0x2069: appendJSONEscape(code)
-                default: append(contentsOf: text[index..<(index + length)])
+                default: unsafe append(contentsOf: text[index..<(index + length)])
                 }
                 index += length
             }

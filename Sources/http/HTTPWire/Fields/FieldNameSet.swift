@@ -92,10 +92,10 @@ struct FoldedName: Equatable {
         // Each word is read where its eight bytes are: the last line of a head may be short.
         let left = bytes.count - start
         guard left >= 8 else { return nil }
-        let memory = bytes.bytes
+        let memory = unsafe bytes.bytes
         var words: (UInt64, UInt64, UInt64) = (0, 0, 0)
         // Despite its name a bounds-checked load; every bit pattern is a UInt64.
-        var raw = UInt64(
+        var raw = unsafe UInt64(
             littleEndian: memory.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
         )
         var length = Self.bytesBeforeColon(raw)
@@ -104,7 +104,7 @@ struct FoldedName: Equatable {
         var total = length
         if length == 8 {
             guard left >= 16 else { return nil }
-            raw = UInt64(
+            raw = unsafe UInt64(
                 littleEndian: memory.unsafeLoadUnaligned(fromByteOffset: start + 8, as: UInt64.self)
             )
             length = Self.bytesBeforeColon(raw)
@@ -115,7 +115,7 @@ struct FoldedName: Equatable {
         if total == 16 {
             // With the byte after the word, which has to be the colon of the longest name.
             guard left > 24 else { return nil }
-            raw = UInt64(
+            raw = unsafe UInt64(
                 littleEndian: memory.unsafeLoadUnaligned(
                     fromByteOffset: start + 16,
                     as: UInt64.self
@@ -163,7 +163,7 @@ struct FoldedName: Equatable {
         let count = end - start
         guard bytes.count - start >= 8 else { return slowWord(bytes, start, end) }
         // Despite its name a bounds-checked load; every bit pattern is a UInt64.
-        let load = bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
+        let load = unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
         let word = UInt64(littleEndian: load) | folding
         return count >= 8 ? word : word & (1 &<< UInt64(count * 8) &- 1)
     }

@@ -16,7 +16,7 @@ struct KnownFieldNames: Sendable {
 
     private init() {
         let names = Self.names.map { name, kind in
-            let bytes = name.withUTF8Buffer { Array($0) }
+            let bytes = name.withUTF8Buffer { unsafe Array($0) }
             precondition(
                 bytes.count <= Self.lengthMax,
                 "KnownFieldNames: a name has at most 24 bytes"

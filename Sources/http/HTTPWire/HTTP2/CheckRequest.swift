@@ -239,7 +239,7 @@ extension CheckRequest {
 
     private static func copy(_ bytes: Span<UInt8>, _ range: Range<Int>) -> [UInt8] {
         // The pointer lives for the call only, and the copy is made inside it.
-        bytes.extracting(range).withUnsafeBufferPointer { Array($0) }
+        unsafe bytes.extracting(range).withUnsafeBufferPointer { unsafe Array($0) }
     }
 
     private static func equal(
@@ -259,7 +259,7 @@ extension CheckRequest {
     ) {
         // Both pointers live for the call only, and the builder copies.
         name.withUTF8Buffer { name in
-            value.withUnsafeBufferPointer { builder.add(name, $0, limits) }
+            unsafe value.withUnsafeBufferPointer { unsafe builder.add(name, $0, limits) }
         }
     }
 
@@ -270,8 +270,8 @@ extension CheckRequest {
         _ limits: HeadLimits
     ) {
         // Both pointers live for the call only, and the builder copies.
-        name.withUnsafeBufferPointer { name in
-            value.withUnsafeBufferPointer { builder.add(name, $0, limits) }
+        unsafe name.withUnsafeBufferPointer { name in
+            unsafe value.withUnsafeBufferPointer { unsafe builder.add(name, $0, limits) }
         }
     }
 }

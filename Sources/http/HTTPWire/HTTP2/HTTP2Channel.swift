@@ -3,27 +3,27 @@ package final class HTTP2Channel: HTTP2StreamChannel {
     // MARK: The request
 
     /// The head, until the driver has taken it.
-    @exclusivity(unchecked) var head: RequestHeadBuilder.Built?
+    @safe @exclusivity(unchecked) var head: RequestHeadBuilder.Built?
     /// Why the stream was closed, a code of RFC 9113 §7.
-    @exclusivity(unchecked) package internal(set) var closeCode: UInt32?
+    @safe @exclusivity(unchecked) package internal(set) var closeCode: UInt32?
     /// The request's scheme is https.
-    @exclusivity(unchecked) package internal(set) var isHTTPS = false
+    @safe @exclusivity(unchecked) package internal(set) var isHTTPS = false
 
     /// The client asks for WebSocket by extended CONNECT (RFC 8441).
-    @exclusivity(unchecked) package internal(set) var asksTunnel = false
+    @safe @exclusivity(unchecked) package internal(set) var asksTunnel = false
 
     // MARK: The response
 
     /// Bytes pass in both directions, each until its own end.
-    @exclusivity(unchecked) var isTunnel = false
+    @safe @exclusivity(unchecked) var isTunnel = false
     /// Bytes of content that were sent.
-    @exclusivity(unchecked) package internal(set) var sentCount: UInt64 = 0
-    @exclusivity(unchecked) package internal(set) var isOutputComplete = false
-    @exclusivity(unchecked) var trailers: TrailerSection?
+    @safe @exclusivity(unchecked) package internal(set) var sentCount: UInt64 = 0
+    @safe @exclusivity(unchecked) package internal(set) var isOutputComplete = false
+    @safe @exclusivity(unchecked) var trailers: TrailerSection?
     /// The final head was submitted.
-    @exclusivity(unchecked) package internal(set) var hasResponded = false
+    @safe @exclusivity(unchecked) package internal(set) var hasResponded = false
     /// The response ends with a frame of content.
-    @exclusivity(unchecked) var endsWithContent = false
+    @safe @exclusivity(unchecked) var endsWithContent = false
     /// The last byte was handed over.
     package internal(set) var isOutputSent: Bool {
         get { outputWasSent }
@@ -31,7 +31,7 @@ package final class HTTP2Channel: HTTP2StreamChannel {
     }
     private var outputWasSent = false
     /// The reset is ours, not an answer to an error.
-    @exclusivity(unchecked) var isResetByUs = false
+    @safe @exclusivity(unchecked) var isResetByUs = false
 
     package var isClosed: Bool { closeCode != nil }
     /// Both directions of a tunnel have ended. What came before the client's end may still be here.
@@ -67,9 +67,9 @@ package final class HTTP2ClientChannel: HTTP2StreamChannel {
         case sent
     }
 
-    @exclusivity(unchecked) var output = Output.open
+    @safe @exclusivity(unchecked) var output = Output.open
     /// The head was handed over.
-    @exclusivity(unchecked) package internal(set) var isHeadSent = false
+    @safe @exclusivity(unchecked) package internal(set) var isHeadSent = false
     /// By which of the session's calls for bytes.
     var headBatch: UInt64 = 0
 
@@ -80,12 +80,12 @@ package final class HTTP2ClientChannel: HTTP2StreamChannel {
     static let headsMax = 32
 
     /// Heads that the driver has not taken. The final one is the last.
-    @exclusivity(unchecked) var heads: [ResponseHeadBuilder.Built] = []
-    @exclusivity(unchecked) var headsBytes = 0
+    @safe @exclusivity(unchecked) var heads: [ResponseHeadBuilder.Built] = []
+    @safe @exclusivity(unchecked) var headsBytes = 0
     /// The final head has come. Fields that come later are trailers.
-    @exclusivity(unchecked) var hasFinalHead = false
+    @safe @exclusivity(unchecked) var hasFinalHead = false
     /// The section after the content.
-    @exclusivity(unchecked) package internal(set) var trailers: ResponseHeadBuilder.Built?
+    @safe @exclusivity(unchecked) package internal(set) var trailers: ResponseHeadBuilder.Built?
 
     init(_ id: Int32, isHead: Bool) {
         self.isHead = isHead
@@ -152,7 +152,7 @@ package final class HeadMemory {
     private static let keptMax = 64 << 10
 
     private var place = Place.here
-    @exclusivity(unchecked) private var spare = RequestHeadBuilder(nonce: 0)
+    @safe @exclusivity(unchecked) private var spare = RequestHeadBuilder(nonce: 0)
 
     package init() {}
 

@@ -19,16 +19,16 @@ package final class HTTP2ClientSession: HTTP2End {
     }
 
     private let scheme: StaticString
-    @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2ClientChannel>()
-    @exclusivity(unchecked) private var news = ChannelNews<HTTP2ClientChannel>()
+    @safe @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2ClientChannel>()
+    @safe @exclusivity(unchecked) private var news = ChannelNews<HTTP2ClientChannel>()
     package var standing: Standing { relation }
     private var relation = Standing.greeting
-    @exclusivity(unchecked) private var builder = ResponseHeadBuilder()
-    @exclusivity(unchecked) private var ledger: HTTP2ServerLedger
+    @safe @exclusivity(unchecked) private var builder = ResponseHeadBuilder()
+    @safe @exclusivity(unchecked) private var ledger: HTTP2ServerLedger
     /// How often the driver has asked for bytes.
     private var batch: UInt64 = 0
     /// Bytes of content that came since the last call, and that are still to be acknowledged.
-    @exclusivity(unchecked) private var unconsumed = 0
+    @safe @exclusivity(unchecked) private var unconsumed = 0
     /// Pings without an answer.
     private var pingsOpen = 0
     /// What came and went since the driver last asked.
@@ -54,16 +54,18 @@ package final class HTTP2ClientSession: HTTP2End {
             NGHTTP2Session.setting(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits.streamWindow),
             NGHTTP2Session.setting(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, headBytesMax),
         ]
-        try begin(.client, settings) { callbacks in
-            setReceivingCallbacks(callbacks)
-            setSendingCallbacks(callbacks)
+        try unsafe begin(.client, settings) { callbacks in
+            unsafe setReceivingCallbacks(callbacks)
+            unsafe setSendingCallbacks(callbacks)
         }
     }
 
     /// The session that calls back.
     private static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2ClientSession? {
         // `init` stored it, and it deletes the calling session before its own end.
-        userData.map { Unmanaged<HTTP2ClientSession>.fromOpaque($0).takeUnretainedValue() }
+        unsafe userData.map {
+            unsafe Unmanaged<HTTP2ClientSession>.fromOpaque($0).takeUnretainedValue()
+        }
     }
 
     private func note(_ channel: HTTP2ClientChannel) { news.note(channel) }
@@ -86,7 +88,7 @@ extension HTTP2ClientSession {
 
     /// How many streams may be open at once: the smaller of both limits.
     package var streamsMax: Int {
-        let theirs = nghttp2_session_get_remote_settings(
+        let theirs = unsafe nghttp2_session_get_remote_settings(
             pointer,
             NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS
         )
@@ -98,7 +100,7 @@ extension HTTP2ClientSession {
 
     /// Whether another request may begin, now or when a stream has ended.
     package var mayContinue: Bool {
-        standing == .open && nghttp2_session_check_request_allowed(pointer) != 0
+        unsafe standing == .open && nghttp2_session_check_request_allowed(pointer) != 0
     }
 
     /// Whether a ping was sent that the server has not answered.
@@ -108,12 +110,12 @@ extension HTTP2ClientSession {
     package func ping() {
         guard pingsOpen == 0 else { return }
         pingsOpen = 1
-        nghttp2_submit_ping(pointer, NGHTTP2Session.noFlags, nil)
+        unsafe nghttp2_submit_ping(pointer, NGHTTP2Session.noFlags, nil)
     }
 
     /// Ends the connection: the next bytes are the last.
     package func terminate(_ code: HTTP2Code) {
-        nghttp2_session_terminate_session(pointer, code.rawValue)
+        unsafe nghttp2_session_terminate_session(pointer, code.rawValue)
     }
 
     /// Whether the head of a request was among the bytes that were handed over last.
@@ -151,14 +153,16 @@ extension HTTP2ClientSession {
         isHead: Bool,
         hasContent: Bool
     ) -> HTTP2ClientChannel? {
-        var provider = nghttp2_data_provider()
-        provider.read_callback = { _, id, _, length, flags, _, me in
-            guard let session = HTTP2ClientSession.of(me), let flags else { return 0 }
-            return session.nextContent(of: id, atMost: length, &flags.pointee)
+        var provider = unsafe nghttp2_data_provider()
+        unsafe provider.read_callback = { _, id, _, length, flags, _, me in
+            guard let session = unsafe HTTP2ClientSession.of(me), let flags = unsafe flags else {
+                return 0
+            }
+            return unsafe session.nextContent(of: id, atMost: length, &flags.pointee)
         }
-        let begun = NGHTTP2Fields.with(request: bytes, scheme: scheme) { fields in
-            withUnsafePointer(to: provider) { provider in
-                nghttp2_submit_request(
+        let begun = unsafe NGHTTP2Fields.with(request: bytes, scheme: scheme) { fields in
+            unsafe withUnsafePointer(to: provider) { provider in
+                unsafe nghttp2_submit_request(
                     pointer,
                     nil,
                     fields.baseAddress,
@@ -197,7 +201,7 @@ extension HTTP2ClientSession {
     /// Whether the windows of a stream and the connection let out all that waits on the stream.
     package func isOpen(for channel: HTTP2ClientChannel) -> Bool {
         let own =
-            channel.isHeadSent
+            unsafe channel.isHeadSent
             ? window(of: channel)
             // nghttp2 opens the stream with its head.
             : Int(
@@ -240,15 +244,17 @@ extension HTTP2ClientSession {
     // MARK: Callbacks
 
     private func setSendingCallbacks(_ callbacks: OpaquePointer) {
-        nghttp2_session_callbacks_set_send_data_callback(callbacks) {
+        unsafe nghttp2_session_callbacks_set_send_data_callback(callbacks) {
             _,
             frame,
             head,
             count,
             _,
             me in
-            guard let session = HTTP2ClientSession.of(me), let frame, let head else { return 0 }
-            session.sendContent(
+            guard let session = unsafe HTTP2ClientSession.of(me), let frame = unsafe frame,
+                let head = unsafe head
+            else { return 0 }
+            unsafe session.sendContent(
                 of: frame.pointee.hd.stream_id,
                 // nghttp2 vouches for nine bytes (RFC 9113 §4.1).
                 UnsafeBufferPointer(start: head, count: 9),
@@ -258,19 +264,20 @@ extension HTTP2ClientSession {
             let isEnough = session.output.count >= session.outputMax
             return isEnough ? NGHTTP2_ERR_PAUSE.rawValue : 0
         }
-        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
-            guard let session = HTTP2ClientSession.of(me), let frame = frame?.pointee else {
+        unsafe nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
+            guard let session = unsafe HTTP2ClientSession.of(me), let frame = unsafe frame?.pointee
+            else {
                 return 0
             }
-            session.sent(frame)
+            unsafe session.sent(frame)
             return 0
         }
     }
 
     private func sent(_ frame: nghttp2_frame) {
-        let channel = channels[frame.hd.stream_id]
-        let isLast = UInt32(frame.hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
-        switch UInt32(frame.hd.type) {
+        let channel = unsafe channels[frame.hd.stream_id]
+        let isLast = unsafe UInt32(frame.hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
+        switch unsafe UInt32(frame.hd.type) {
         case NGHTTP2_HEADERS.rawValue:
             guard let channel else { return }
             channel.isHeadSent = true
@@ -284,7 +291,7 @@ extension HTTP2ClientSession {
         // The driver's own resets are of streams that it has released.
         case NGHTTP2_RST_STREAM.rawValue: if let channel { closed(channel, .invalid) }
         case NGHTTP2_GOAWAY.rawValue:
-            if frame.goaway.error_code != NGHTTP2_NO_ERROR.rawValue { relation = .violated }
+            if unsafe frame.goaway.error_code != NGHTTP2_NO_ERROR.rawValue { relation = .violated }
         default: break
         }
     }
@@ -299,7 +306,7 @@ extension HTTP2ClientSession {
     }
 
     private func sendContent(of id: Int32, _ head: UnsafeBufferPointer<UInt8>, _ count: Int) {
-        output.append(contentsOf: head)
+        unsafe output.append(contentsOf: head)
         guard let channel = channels[id], count > 0 else { return }
         channel.outgoingStart += write(count, of: channel)
         ledger.frameSent()
@@ -331,7 +338,7 @@ extension HTTP2ClientSession {
         guard taken >= 0 else { throw .library(Int32(clamping: taken)) }
         // Content counts for the connection's window until it is here: a stream whose client is
         // slow must not stop the others. Its own window bounds what it keeps.
-        if unconsumed > 0 { nghttp2_session_consume_connection(pointer, unconsumed) }
+        if unconsumed > 0 { unsafe nghttp2_session_consume_connection(pointer, unconsumed) }
         unconsumed = 0
     }
 
@@ -348,22 +355,24 @@ extension HTTP2ClientSession {
     package func takeContent(of channel: HTTP2ClientChannel, atMost max: Int) -> [UInt8] {
         guard !channel.inbox.isEmpty else { return [] }
         let taken = channel.take(atMost: max)
-        if channel.end == nil { nghttp2_session_consume_stream(pointer, channel.id, taken.count) }
+        if channel.end == nil {
+            unsafe nghttp2_session_consume_stream(pointer, channel.id, taken.count)
+        }
         return taken
     }
 
     // MARK: Callbacks
 
     private func setReceivingCallbacks(_ callbacks: OpaquePointer) {
-        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, me in
-            guard let session = HTTP2ClientSession.of(me), let frame = frame?.pointee,
-                let channel = session.channels[frame.hd.stream_id]
+        unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, me in
+            guard let session = unsafe HTTP2ClientSession.of(me), let frame = unsafe frame?.pointee,
+                let channel = unsafe session.channels[frame.hd.stream_id]
             else { return 0 }
             let section: ResponseHeadBuilder.Section = channel.hasFinalHead ? .trailers : .head
             session.builder.begin(section, session.limits.head)
             return 0
         }
-        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+        unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _,
             _,
             name,
@@ -372,33 +381,38 @@ extension HTTP2ClientSession {
             valueCount,
             _,
             me in
-            guard let session = HTTP2ClientSession.of(me) else { return 0 }
+            guard let session = unsafe HTTP2ClientSession.of(me) else { return 0 }
             // nghttp2 vouches for both during this call.
-            return session.received(
+            return unsafe session.received(
                 UnsafeBufferPointer(start: name, count: nameCount),
                 UnsafeBufferPointer(start: value, count: valueCount)
             )
         }
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+        unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _,
             _,
             id,
             data,
             count,
             me in
-            guard let session = HTTP2ClientSession.of(me) else { return 0 }
-            session.received(UnsafeBufferPointer(start: data, count: count), on: id)
+            guard let session = unsafe HTTP2ClientSession.of(me) else { return 0 }
+            unsafe session.received(UnsafeBufferPointer(start: data, count: count), on: id)
             return 0
         }
-        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, me in
-            guard let session = HTTP2ClientSession.of(me), let frame = frame?.pointee else {
+        unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, me in
+            guard let session = unsafe HTTP2ClientSession.of(me), let frame = unsafe frame?.pointee
+            else {
                 return 0
             }
-            session.received(frame.hd)
+            unsafe session.received(frame.hd)
             return 0
         }
-        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, me in
-            guard let session = HTTP2ClientSession.of(me), let channel = session.channels[id]
+        unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) {
+            _,
+            id,
+            code,
+            me in
+            guard let session = unsafe HTTP2ClientSession.of(me), let channel = session.channels[id]
             else { return 0 }
             session.closed(channel, HTTP2ClientSession.end(of: channel, code))
             return 0
@@ -415,9 +429,9 @@ extension HTTP2ClientSession {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) -> Int32 {
-        builder.add(name, value)
+        unsafe builder.add(name, value)
         do throws(HTTP2Excess) {
-            let length = RequestHeadBuilder.length(name, value)
+            let length = unsafe RequestHeadBuilder.length(name, value)
             try ledger.fieldCame(length, of: builder.count, now: now)
             return 0
         } catch {
@@ -430,7 +444,7 @@ extension HTTP2ClientSession {
     private func received(_ content: UnsafeBufferPointer<UInt8>, on id: Int32) {
         unconsumed += content.count
         guard let channel = channels[id] else { return }
-        channel.inbox.append(contentsOf: content)
+        unsafe channel.inbox.append(contentsOf: content)
         note(channel)
     }
 

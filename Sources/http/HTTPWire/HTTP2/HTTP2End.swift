@@ -4,7 +4,12 @@ internal import CNGHTTP2
 /// writes, and the frames of content.
 ///
 /// All members are final, so that no call is looked up.
-package class HTTP2End {
+///
+/// Why what is `unsafe` here and in both ends holds: ``pointer`` is a session of nghttp2's from
+/// `begin` to `deinit`. Callbacks get this object, which deletes the session, so none comes after
+/// its end. What they are given, and what nghttp2 lends, lives for the call. Members are `@safe`:
+/// one event loop uses an end, and no call reaches a member while it is changed.
+@safe package class HTTP2End {
     /// Why a connection can't go on.
     package enum Fault: Error, Equatable {
         /// The first bytes of a client are not HTTP/2's.
@@ -19,15 +24,15 @@ package class HTTP2End {
     /// The `nghttp2_session`; ours from `begin` to `deinit`.
     final private(set) var pointer: OpaquePointer?
     /// Where frames begin.
-    @exclusivity(unchecked) final var walk: HTTP2FrameWalk
+    @safe @exclusivity(unchecked) final var walk: HTTP2FrameWalk
     /// A limit that a callback found exceeded.
-    @exclusivity(unchecked) final private(set) var excess: HTTP2Excess?
+    @safe @exclusivity(unchecked) final private(set) var excess: HTTP2Excess?
     /// Where frames of content are written while nghttp2 is at work.
-    @exclusivity(unchecked) final var output: [UInt8] = []
+    @safe @exclusivity(unchecked) final var output: [UInt8] = []
     /// The count of bytes in ``output`` from which on nghttp2 rests.
-    @exclusivity(unchecked) final var outputMax = 0
+    @safe @exclusivity(unchecked) final var outputMax = 0
     /// The driver's time at its last call, in milliseconds.
-    @exclusivity(unchecked) final var now: UInt64 = 0
+    @safe @exclusivity(unchecked) final var now: UInt64 = 0
 
     init(_ limits: HTTP2Limits, _ walk: HTTP2FrameWalk) {
         self.limits = limits
@@ -43,15 +48,15 @@ package class HTTP2End {
         set: (OpaquePointer) -> Void
     ) throws(Fault) {
         do throws(NGHTTP2Session.Failure) {
-            let made = try NGHTTP2Session.make(end, for: self, set)
-            pointer = made
-            try NGHTTP2Session.begin(made, settings, window: limits.connectionWindow)
+            let made = try unsafe NGHTTP2Session.make(end, for: self, set)
+            unsafe pointer = unsafe made
+            try unsafe NGHTTP2Session.begin(made, settings, window: limits.connectionWindow)
         } catch {
             throw .library(error.code)
         }
     }
 
-    deinit { if let pointer { nghttp2_session_del(pointer) } }
+    deinit { unsafe nghttp2_session_del(pointer) }
 
     final func note(_ excess: HTTP2Excess) { if self.excess == nil { self.excess = excess } }
 
@@ -61,19 +66,19 @@ package class HTTP2End {
     /// Whether there may be bytes for the peer. Cheap, and mostly there are none.
     package final var mayHaveOutput: Bool {
         // After the end of the session nghttp2 wants neither, whatever it still has.
-        nghttp2_session_want_write(pointer) != 0 || nghttp2_session_want_read(pointer) == 0
+        unsafe nghttp2_session_want_write(pointer) != 0 || nghttp2_session_want_read(pointer) == 0
     }
 
     /// Whether the connection has nothing more to send or receive.
     package final var isOver: Bool {
-        nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
+        unsafe nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
     }
 
     /// Has nghttp2 read the peer's bytes; below 0 where it fails.
     final func read(_ bytes: Span<UInt8>) -> Int {
         // The pointer lives for the call, and nghttp2 keeps no copy of it.
-        bytes.withUnsafeBufferPointer {
-            nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
+        unsafe bytes.withUnsafeBufferPointer {
+            unsafe nghttp2_session_mem_recv(pointer, $0.baseAddress, $0.count)
         }
     }
 
@@ -85,17 +90,17 @@ package class HTTP2End {
         defer { swap(&bytes, &output) }
         while output.count < max {
             var piece: UnsafePointer<UInt8>?
-            let count = nghttp2_session_mem_send(pointer, &piece)
+            let count = unsafe nghttp2_session_mem_send(pointer, &piece)
             guard count >= 0 else { throw .library(Int32(clamping: count)) }
             // Frames of content were appended by a callback.
             guard count > 0 else { break }
             // nghttp2 keeps the piece until the next call.
-            output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
+            unsafe output.append(contentsOf: UnsafeBufferPointer(start: piece, count: count))
         }
     }
 
     final func submitReset(of channel: HTTP2StreamChannel, _ code: HTTP2Code) {
-        nghttp2_submit_rst_stream(pointer, NGHTTP2Session.noFlags, channel.id, code.rawValue)
+        unsafe nghttp2_submit_rst_stream(pointer, NGHTTP2Session.noFlags, channel.id, code.rawValue)
     }
 
     // MARK: Content
@@ -103,7 +108,7 @@ package class HTTP2End {
     /// Adds content that is to be sent.
     final func add(_ content: Span<UInt8>, to channel: HTTP2StreamChannel) {
         // The pointer lives for the call, and the copy is made inside it.
-        content.withUnsafeBufferPointer { channel.outgoing.append(contentsOf: $0) }
+        unsafe content.withUnsafeBufferPointer { unsafe channel.outgoing.append(contentsOf: $0) }
         goOn(channel)
     }
 
@@ -111,17 +116,17 @@ package class HTTP2End {
     final func goOn(_ channel: HTTP2StreamChannel) {
         guard channel.isDeferred else { return }
         channel.isDeferred = false
-        nghttp2_session_resume_data(pointer, channel.id)
+        unsafe nghttp2_session_resume_data(pointer, channel.id)
     }
 
     /// Content that the peer takes on a stream; below 0 after it has made all windows smaller
     /// (RFC 9113 §6.9.2).
     final func window(of channel: HTTP2StreamChannel) -> Int {
-        Int(nghttp2_session_get_stream_remote_window_size(pointer, channel.id))
+        unsafe Int(nghttp2_session_get_stream_remote_window_size(pointer, channel.id))
     }
 
     /// Content that the peer takes on all streams together.
-    final var openWindow: Int { Int(nghttp2_session_get_remote_window_size(pointer)) }
+    final var openWindow: Int { unsafe Int(nghttp2_session_get_remote_window_size(pointer)) }
 
     /// The number of bytes of the next frame of content.
     ///
@@ -166,22 +171,22 @@ package class HTTP2StreamChannel {
     }
     private final var driver: (any HTTP2ChannelOwner)?
     /// The channel waits among the session's news.
-    @exclusivity(unchecked) final var isNoted = false
+    @safe @exclusivity(unchecked) final var isNoted = false
 
     /// Content that came and that the driver has not taken.
-    @exclusivity(unchecked) final var inbox: [UInt8] = []
+    @safe @exclusivity(unchecked) final var inbox: [UInt8] = []
     /// The peer has sent its last byte.
-    @exclusivity(unchecked) package final internal(set) var isInputEnded = false
+    @safe @exclusivity(unchecked) package final internal(set) var isInputEnded = false
 
     /// Content that is to be sent, from `outgoingStart` on.
-    @exclusivity(unchecked) final var outgoing: [UInt8] = []
-    @exclusivity(unchecked) final var outgoingStart = 0
+    @safe @exclusivity(unchecked) final var outgoing: [UInt8] = []
+    @safe @exclusivity(unchecked) final var outgoingStart = 0
     /// nghttp2 waits until there is more.
-    @exclusivity(unchecked) final var isDeferred = false
+    @safe @exclusivity(unchecked) final var isDeferred = false
     /// The owner knows that bytes wait, and wants to know when they are sent.
-    @exclusivity(unchecked) package final var isStalled = false
+    @safe @exclusivity(unchecked) package final var isStalled = false
     /// They are sent.
-    @exclusivity(unchecked) final var isDrained = false
+    @safe @exclusivity(unchecked) final var isDrained = false
 
     init(_ id: Int32) { self.id = id }
 

@@ -96,7 +96,10 @@ struct HTTP2FrameWalk {
         position += skipped
         if headBytes == 0, bytes.count - position >= Self.headCount {
             // Most heads come whole. Despite its name the load is bounds-checked.
-            let word = bytes.bytes.unsafeLoadUnaligned(fromByteOffset: position, as: UInt64.self)
+            let word = unsafe bytes.bytes.unsafeLoadUnaligned(
+                fromByteOffset: position,
+                as: UInt64.self
+            )
             let head = UInt64(bigEndian: word)
             length = UInt32(head >> 40)
             type = UInt8(truncatingIfNeeded: head >> 32)

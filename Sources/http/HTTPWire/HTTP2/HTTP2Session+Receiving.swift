@@ -53,22 +53,26 @@ extension HTTP2Session {
     /// Opens the windows again for this number of bytes.
     private func consume(_ count: Int, of channel: HTTP2Channel) {
         if channel.isClosed {
-            nghttp2_session_consume_connection(pointer, count)
+            unsafe nghttp2_session_consume_connection(pointer, count)
         } else {
-            nghttp2_session_consume(pointer, channel.id, count)
+            unsafe nghttp2_session_consume(pointer, channel.id, count)
         }
     }
 
     // MARK: Callbacks
 
     func setReceivingCallbacks(_ callbacks: OpaquePointer) {
-        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, me in
-            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
+        unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, me in
+            guard let session = unsafe HTTP2Session.of(me), let frame = unsafe frame?.pointee else {
+                return 0
+            }
             session.trailerBytes = 0
-            if frame.headers.cat == NGHTTP2_HCAT_REQUEST { session.open(frame.hd.stream_id) }
+            if unsafe frame.headers.cat == NGHTTP2_HCAT_REQUEST {
+                unsafe session.open(frame.hd.stream_id)
+            }
             return 0
         }
-        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+        unsafe nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _,
             frame,
             name,
@@ -77,36 +81,49 @@ extension HTTP2Session {
             valueCount,
             _,
             me in
-            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
+            guard let session = unsafe HTTP2Session.of(me), let frame = unsafe frame?.pointee else {
+                return 0
+            }
             // nghttp2 vouches for both during this call.
-            return session.received(
+            return unsafe session.received(
                 UnsafeBufferPointer(start: name, count: nameCount),
                 UnsafeBufferPointer(start: value, count: valueCount),
                 isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST
             )
         }
-        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, me in
-            guard let session = HTTP2Session.of(me) else { return 0 }
+        unsafe nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) {
+            _,
+            _,
+            _,
+            me in
+            guard let session = unsafe HTTP2Session.of(me) else { return 0 }
             return session.wasInvalid()
         }
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+        unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _,
             _,
             id,
             data,
             count,
             me in
-            guard let session = HTTP2Session.of(me) else { return 0 }
-            session.received(UnsafeBufferPointer(start: data, count: count), on: id)
+            guard let session = unsafe HTTP2Session.of(me) else { return 0 }
+            unsafe session.received(UnsafeBufferPointer(start: data, count: count), on: id)
             return 0
         }
-        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, me in
-            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
-            session.received(frame.hd, isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST)
+        unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, me in
+            guard let session = unsafe HTTP2Session.of(me), let frame = unsafe frame?.pointee else {
+                return 0
+            }
+            unsafe session.received(frame.hd, isRequest: frame.headers.cat == NGHTTP2_HCAT_REQUEST)
             return 0
         }
-        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, id, code, me in
-            guard let session = HTTP2Session.of(me), let channel = session.channels[id] else {
+        unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) {
+            _,
+            id,
+            code,
+            me in
+            guard let session = unsafe HTTP2Session.of(me), let channel = session.channels[id]
+            else {
                 return 0
             }
             session.closed(channel, code)
@@ -128,8 +145,12 @@ extension HTTP2Session {
         _ value: UnsafeBufferPointer<UInt8>,
         isRequest: Bool
     ) -> Int32 {
-        let length = RequestHeadBuilder.length(name, value)
-        if isRequest { builder.add(name, value, limits.head) } else { trailerBytes += length }
+        let length = unsafe RequestHeadBuilder.length(name, value)
+        if isRequest {
+            unsafe builder.add(name, value, limits.head)
+        } else {
+            trailerBytes += length
+        }
         do throws(HTTP2Excess) {
             let total = isRequest ? builder.count : trailerBytes
             try ledger.fieldCame(length, of: total, now: now)
@@ -141,7 +162,7 @@ extension HTTP2Session {
 
     private func received(_ content: UnsafeBufferPointer<UInt8>, on id: Int32) {
         guard let channel = channels[id] else { return }
-        channel.inbox.append(contentsOf: content)
+        unsafe channel.inbox.append(contentsOf: content)
         // The response is complete: further content is dropped.
         note(channel)
     }

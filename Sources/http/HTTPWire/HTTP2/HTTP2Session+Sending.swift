@@ -20,15 +20,17 @@ extension HTTP2Session {
         if !hasContent { channel.isOutputComplete = true }
         // nghttp2 would serve the oldest stream alone while it has content, and a stream that gets
         // nothing in `timeouts.response_idle` is reset.
-        if hasContent { cnghttp2_serve_in_turn(pointer, channel.id) }
-        var provider = nghttp2_data_provider()
-        provider.read_callback = { _, id, _, length, flags, _, me in
-            guard let session = HTTP2Session.of(me), let flags else { return 0 }
-            return session.nextContent(of: id, atMost: length, &flags.pointee)
+        if hasContent { unsafe cnghttp2_serve_in_turn(pointer, channel.id) }
+        var provider = unsafe nghttp2_data_provider()
+        unsafe provider.read_callback = { _, id, _, length, flags, _, me in
+            guard let session = unsafe HTTP2Session.of(me), let flags = unsafe flags else {
+                return 0
+            }
+            return unsafe session.nextContent(of: id, atMost: length, &flags.pointee)
         }
-        let code = NGHTTP2Fields.with(head, status) { fields in
-            withUnsafePointer(to: provider) { provider in
-                nghttp2_submit_response(
+        let code = unsafe NGHTTP2Fields.with(head, status) { fields in
+            unsafe withUnsafePointer(to: provider) { provider in
+                unsafe nghttp2_submit_response(
                     pointer,
                     channel.id,
                     fields.baseAddress,
@@ -52,8 +54,8 @@ extension HTTP2Session {
     /// Sends an interim head.
     package func inform(_ channel: HTTP2Channel, _ head: Span<UInt8>) {
         guard !channel.isClosed, !channel.hasResponded else { return }
-        _ = NGHTTP2Fields.with(head, .own) { fields in
-            nghttp2_submit_headers(
+        _ = unsafe NGHTTP2Fields.with(head, .own) { fields in
+            unsafe nghttp2_submit_headers(
                 pointer,
                 NGHTTP2Session.noFlags,
                 channel.id,
@@ -91,15 +93,17 @@ extension HTTP2Session {
     // MARK: Callbacks
 
     func setSendingCallbacks(_ callbacks: OpaquePointer) {
-        nghttp2_session_callbacks_set_send_data_callback(callbacks) {
+        unsafe nghttp2_session_callbacks_set_send_data_callback(callbacks) {
             _,
             frame,
             head,
             count,
             _,
             me in
-            guard let session = HTTP2Session.of(me), let frame, let head else { return 0 }
-            session.sendContent(
+            guard let session = unsafe HTTP2Session.of(me), let frame = unsafe frame,
+                let head = unsafe head
+            else { return 0 }
+            unsafe session.sendContent(
                 of: frame.pointee.hd.stream_id,
                 // nghttp2 vouches for nine bytes (RFC 9113 §4.1).
                 UnsafeBufferPointer(start: head, count: 9),
@@ -109,12 +113,14 @@ extension HTTP2Session {
             let isEnough = session.output.count >= session.outputMax
             return isEnough ? NGHTTP2_ERR_PAUSE.rawValue : 0
         }
-        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
-            guard let session = HTTP2Session.of(me), let frame = frame?.pointee else { return 0 }
-            let hd = frame.hd
+        unsafe nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, me in
+            guard let session = unsafe HTTP2Session.of(me), let frame = unsafe frame?.pointee else {
+                return 0
+            }
+            let hd = unsafe frame.hd
             switch UInt32(hd.type) {
             case NGHTTP2_RST_STREAM.rawValue:
-                session.resetSent(hd.stream_id, frame.rst_stream.error_code)
+                unsafe session.resetSent(hd.stream_id, frame.rst_stream.error_code)
             case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
                 session.ledger.responseSent()
                 let isLast = UInt32(hd.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0
@@ -147,15 +153,15 @@ extension HTTP2Session {
         } else {
             trailers.appendFields(to: &bytes)
         }
-        let code = NGHTTP2Fields.with(bytes.span, .none) { fields in
-            fields.isEmpty
+        let code = unsafe NGHTTP2Fields.with(bytes.span, .none) { fields in
+            unsafe fields.isEmpty
                 ? -1 : nghttp2_submit_trailer(pointer, id, fields.baseAddress, fields.count)
         }
         return code == 0
     }
 
     private func sendContent(of id: Int32, _ head: UnsafeBufferPointer<UInt8>, _ count: Int) {
-        output.append(contentsOf: head)
+        unsafe output.append(contentsOf: head)
         guard let channel = channels[id], count > 0 else { return }
         sent(write(count, of: channel), of: channel)
     }

@@ -11,24 +11,24 @@ package final class HTTP2Session: HTTP2End {
     }
 
     private let memory: HeadMemory
-    @exclusivity(unchecked) private var builtHeads = BuiltHeads.none
-    @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2Channel>()
-    @exclusivity(unchecked) private var news = ChannelNews<HTTP2Channel>()
-    @exclusivity(unchecked) var builder: RequestHeadBuilder
-    @exclusivity(unchecked) var ledger: HTTP2Ledger
+    @safe @exclusivity(unchecked) private var builtHeads = BuiltHeads.none
+    @safe @exclusivity(unchecked) private(set) var channels = StreamTable<HTTP2Channel>()
+    @safe @exclusivity(unchecked) private var news = ChannelNews<HTTP2Channel>()
+    @safe @exclusivity(unchecked) var builder: RequestHeadBuilder
+    @safe @exclusivity(unchecked) var ledger: HTTP2Ledger
     /// The newest stream that a head came for.
-    @exclusivity(unchecked) var newestHead: UInt32 = 0
+    @safe @exclusivity(unchecked) var newestHead: UInt32 = 0
     /// Bytes of the trailers that are under way, unpacked.
-    @exclusivity(unchecked) var trailerBytes = 0
+    @safe @exclusivity(unchecked) var trailerBytes = 0
     /// Streams that ended by the client's error, or were refused, since the driver last asked.
     private var errorsCount = 0
     /// Resets that were counted with their frames and that nghttp2 has still to send.
     private var countedBefore = 0
     /// Bytes of all channels that are still to be sent.
     package var unsentBytes: Int { waitingBytes }
-    @exclusivity(unchecked) private var waitingBytes = 0
+    @safe @exclusivity(unchecked) private var waitingBytes = 0
     /// Whether the client knows that the gateway takes no more of its streams.
-    @exclusivity(unchecked) package private(set) var hasSaidGoAway = false
+    @safe @exclusivity(unchecked) package private(set) var hasSaidGoAway = false
 
     /// A session that has SETTINGS to send.
     ///
@@ -39,9 +39,9 @@ package final class HTTP2Session: HTTP2End {
         builder = RequestHeadBuilder(nonce: nonce)
         ledger = HTTP2Ledger(limits)
         super.init(limits, HTTP2FrameWalk())
-        try begin(.server, settings) { callbacks in
-            setReceivingCallbacks(callbacks)
-            setSendingCallbacks(callbacks)
+        try unsafe begin(.server, settings) { callbacks in
+            unsafe setReceivingCallbacks(callbacks)
+            unsafe setSendingCallbacks(callbacks)
         }
     }
 
@@ -62,7 +62,7 @@ package final class HTTP2Session: HTTP2End {
     /// The session that calls back.
     static func of(_ userData: UnsafeMutableRawPointer?) -> HTTP2Session? {
         // `init` stored it, and it deletes the calling session before its own end.
-        userData.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
+        unsafe userData.map { unsafe Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
     }
 
     // MARK: Notes that callbacks make
@@ -191,21 +191,21 @@ extension HTTP2Session {
 extension HTTP2Session {
     /// Tells the client that the connection will end, so that it opens no more streams (RFC 9113
     /// §6.8). Streams on their way are still served.
-    package func announceEnd() { nghttp2_submit_shutdown_notice(pointer) }
+    package func announceEnd() { unsafe nghttp2_submit_shutdown_notice(pointer) }
 
     /// Tells the client which stream is the last one served.
     package func sayGoAway() {
         guard !hasSaidGoAway else { return }
         hasSaidGoAway = true
-        let last = nghttp2_session_get_last_proc_stream_id(pointer)
+        let last = unsafe nghttp2_session_get_last_proc_stream_id(pointer)
         let (none, code) = (NGHTTP2Session.noFlags, HTTP2Code.noError.rawValue)
-        nghttp2_submit_goaway(pointer, none, last, code, nil, 0)
+        unsafe nghttp2_submit_goaway(pointer, none, last, code, nil, 0)
     }
 
     /// Ends the connection: the next bytes are the last.
     package func terminate(_ code: HTTP2Code) {
         hasSaidGoAway = true
-        nghttp2_session_terminate_session(pointer, code.rawValue)
+        unsafe nghttp2_session_terminate_session(pointer, code.rawValue)
     }
 
     /// Ends a stream. Its waiting bytes are dropped now, since the frame itself may wait for the

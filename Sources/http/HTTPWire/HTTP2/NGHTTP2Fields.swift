@@ -1,6 +1,10 @@
 internal import CNGHTTP2
 
 /// The fields of a head in HTTP/1.1's form, as nghttp2 takes them.
+///
+/// Why what is `unsafe` here holds: pointers to the head and to the fields live for the call of
+/// `with`, in which nghttp2 copies what they point to. Places are those of a line, below the count;
+/// there are as many fields as there is memory for.
 enum NGHTTP2Fields {
     /// How a head's status line becomes a field.
     enum Status {
@@ -23,38 +27,38 @@ enum NGHTTP2Fields {
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
     ) -> Int32 {
         // The pointers live for the call, in which nghttp2 copies what they point to.
-        withLines(of: head, adding: 1) { lines, space in
+        unsafe withLines(of: head, adding: 1) { lines, space in
             var count = 0
-            if let code = Self.code(lines.head, status) {
-                space.initializeElement(at: 0, to: field(":status", code, 3))
+            if let code = unsafe Self.code(lines.head, status) {
+                unsafe space.initializeElement(at: 0, to: field(":status", code, 3))
                 count = 1
-                _ = lines.next()
+                _ = unsafe lines.next()
             }
-            while count < space.count, let line = lines.next() {
-                guard let field = Self.field(lines.head, line),
-                    status != .established || !isNamed(field, "sec-websocket-accept")
+            while count < space.count, let line = unsafe lines.next() {
+                guard let field = unsafe Self.field(lines.head, line),
+                    unsafe status != .established || !isNamed(field, "sec-websocket-accept")
                 else { continue }
-                space.initializeElement(at: count, to: field)
+                unsafe space.initializeElement(at: count, to: field)
                 count += 1
             }
-            return body(UnsafeMutableBufferPointer(rebasing: space[..<count]))
+            return unsafe body(UnsafeMutableBufferPointer(rebasing: space[..<count]))
         }
     }
 
     /// The lines of a head up to its blank line, or of a section that has none.
-    private struct Lines {
+    @unsafe private struct Lines {
         let head: UnsafeBufferPointer<UInt8>
         /// The place after the last line.
         private(set) var end = 0
 
-        init(_ head: UnsafeBufferPointer<UInt8>) { self.head = head }
+        init(_ head: UnsafeBufferPointer<UInt8>) { unsafe self.head = unsafe head }
 
         /// The next line, without its end; `nil` after the last.
         mutating func next() -> Range<Int>? {
-            guard end < head.count else { return nil }
-            let start = end
-            let lineEnd = ByteScan.control(in: head.span, from: start, to: head.count)
-            end = min(lineEnd + 2, head.count)
+            guard unsafe end < head.count else { return nil }
+            let start = unsafe end
+            let lineEnd = unsafe ByteScan.control(in: head.span, from: start, to: head.count)
+            unsafe end = unsafe min(lineEnd + 2, head.count)
             return lineEnd > start ? start..<lineEnd : nil
         }
     }
@@ -67,10 +71,10 @@ enum NGHTTP2Fields {
         _ body: (inout Lines, UnsafeMutableBufferPointer<nghttp2_nv>) -> Result
     ) -> Result {
         let count = ByteScan.count(of: 0x0A, in: head) + others
-        return head.withUnsafeBufferPointer { head in
-            withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { space in
-                var lines = Lines(head)
-                return body(&lines, space)
+        return unsafe head.withUnsafeBufferPointer { head in
+            unsafe withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { space in
+                var lines = unsafe Lines(head)
+                return unsafe body(&lines, space)
             }
         }
     }
@@ -82,12 +86,14 @@ enum NGHTTP2Fields {
     ) -> UnsafePointer<UInt8>? {
         let (established, refusing): (StaticString, StaticString) = ("200", "502")
         // `HTTP/1.1 200`
-        guard head.count >= 12, let own = head.baseAddress.map({ $0 + 9 }) else { return nil }
+        guard head.count >= 12, let own = unsafe head.baseAddress.map({ unsafe $0 + 9 }) else {
+            return nil
+        }
         switch status {
         case .none: return nil
-        case .own: return own
-        case .established: return established.utf8Start
-        case .refusingTunnel: return own.pointee == 0x32 ? refusing.utf8Start : own
+        case .own: return unsafe own
+        case .established: return unsafe established.utf8Start
+        case .refusingTunnel: return unsafe own.pointee == 0x32 ? refusing.utf8Start : own
         }
     }
 
@@ -98,31 +104,31 @@ enum NGHTTP2Fields {
     ) -> nghttp2_nv? {
         guard let base = head.baseAddress else { return nil }
         var colon = line.lowerBound
-        while colon < line.upperBound, head[colon] != UInt8(ascii: ":") { colon += 1 }
+        while colon < line.upperBound, unsafe head[colon] != UInt8(ascii: ":") { colon += 1 }
         guard colon > line.lowerBound, colon < line.upperBound else { return nil }
         var value = colon + 1
         // A value has no white space around it (RFC 9113 §8.2.1).
         var end = line.upperBound
-        while value < end, head[value] == 0x20 || head[value] == 0x09 { value += 1 }
-        while value < end, head[end - 1] == 0x20 || head[end - 1] == 0x09 { end -= 1 }
-        var found = field(
+        while value < end, unsafe head[value] == 0x20 || head[value] == 0x09 { value += 1 }
+        while value < end, unsafe head[end - 1] == 0x20 || head[end - 1] == 0x09 { end -= 1 }
+        var found = unsafe field(
             base + line.lowerBound,
             colon - line.lowerBound,
             base + value,
             end - value
         )
-        if isUnique(found) { found.flags = UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
-        return found
+        if unsafe isUnique(found) { unsafe found.flags = UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
+        return unsafe found
     }
 
     /// Whether each message has a value of its own. In the table of fields (RFC 7541 §2.3.2) such a
     /// value would be of no use, and take the place of one that the next message has again; and
     /// nghttp2 compares a value with all that the table has of its name.
     private static func isUnique(_ field: nghttp2_nv) -> Bool {
-        switch field.namelen {
-        case 11: isNamed(field, "traceparent")
-        case 12: isNamed(field, "x-request-id") || isNamed(field, "grpc-timeout")
-        case 24: isNamed(field, "app-attest-verdict-token")
+        switch unsafe field.namelen {
+        case 11: unsafe isNamed(field, "traceparent")
+        case 12: unsafe isNamed(field, "x-request-id") || isNamed(field, "grpc-timeout")
+        case 24: unsafe isNamed(field, "app-attest-verdict-token")
         default: false
         }
     }
@@ -134,7 +140,7 @@ enum NGHTTP2Fields {
         _ valueCount: Int
     ) -> nghttp2_nv {
         // nghttp2 has no const here, and writes to neither.
-        nghttp2_nv(
+        unsafe nghttp2_nv(
             name: UnsafeMutablePointer(mutating: name),
             value: UnsafeMutablePointer(mutating: value),
             namelen: nameCount,
@@ -157,36 +163,36 @@ extension NGHTTP2Fields {
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
     ) -> (result: Int32, end: Int)? {
         // The pointers live for the call, in which nghttp2 copies what they point to.
-        withLines(of: head, adding: 4) { lines, space -> (result: Int32, end: Int)? in
-            let head = lines.head
-            guard let base = head.baseAddress, let line = lines.next(),
-                let methodEnd = head[line].firstIndex(of: 0x20),
-                let targetEnd = head[line].lastIndex(of: 0x20), methodEnd < targetEnd
+        unsafe withLines(of: head, adding: 4) { lines, space -> (result: Int32, end: Int)? in
+            let head = unsafe lines.head
+            guard let base = head.baseAddress, let line = unsafe lines.next(),
+                let methodEnd = unsafe head[line].firstIndex(of: 0x20),
+                let targetEnd = unsafe head[line].lastIndex(of: 0x20), methodEnd < targetEnd
             else { return nil }
             let target = methodEnd + 1
             // Host may stand anywhere, and pseudo-fields come first: its place is kept.
             var first = 1
-            let scheme = (scheme.utf8Start, scheme.utf8CodeUnitCount)
-            space.initializeElement(at: 1, to: field(":method", base, methodEnd))
-            space.initializeElement(at: 2, to: field(":scheme", scheme.0, scheme.1))
-            let path = field(":path", base + target, targetEnd - target)
-            space.initializeElement(at: 3, to: path)
+            let scheme = unsafe (scheme.utf8Start, scheme.utf8CodeUnitCount)
+            unsafe space.initializeElement(at: 1, to: field(":method", base, methodEnd))
+            unsafe space.initializeElement(at: 2, to: field(":scheme", scheme.0, scheme.1))
+            let path = unsafe field(":path", base + target, targetEnd - target)
+            unsafe space.initializeElement(at: 3, to: path)
             var count = 4
-            while count < space.count, let line = lines.next() {
-                guard let field = Self.field(head, line) else { continue }
-                switch place(of: field) {
+            while count < space.count, let line = unsafe lines.next() {
+                guard let field = unsafe Self.field(head, line) else { continue }
+                switch unsafe place(of: field) {
                 case .authority:
-                    let authority = Self.field(":authority", field.value, field.valuelen)
-                    space.initializeElement(at: 0, to: authority)
+                    let authority = unsafe Self.field(":authority", field.value, field.valuelen)
+                    unsafe space.initializeElement(at: 0, to: authority)
                     first = 0
                 case .others:
-                    space.initializeElement(at: count, to: field)
+                    unsafe space.initializeElement(at: count, to: field)
                     count += 1
                 case .nowhere: break
                 }
             }
-            let fields = UnsafeMutableBufferPointer(rebasing: space[first..<count])
-            return (body(fields), lines.end)
+            let fields = unsafe UnsafeMutableBufferPointer(rebasing: space[first..<count])
+            return unsafe (body(fields), lines.end)
         }
     }
 
@@ -200,27 +206,28 @@ extension NGHTTP2Fields {
     }
 
     private static func place(of field: nghttp2_nv) -> Place {
-        switch field.namelen {
-        case 2 where isNamed(field, "te"):
+        switch unsafe field.namelen {
+        case 2 where unsafe isNamed(field, "te"):
             // TE may say `trailers` and nothing else (RFC 9113 §8.2.2).
-            let value = UnsafeBufferPointer(start: field.value, count: field.valuelen)
-            return RequestHeadBuilder.equal(value, "trailers") ? .others : .nowhere
-        case 4 where isNamed(field, "host"): return .authority
-        case 7 where isNamed(field, "upgrade"): return .nowhere
-        case 10 where isNamed(field, "connection") || isNamed(field, "keep-alive"): return .nowhere
-        case 14 where isNamed(field, "http2-settings"): return .nowhere
-        case 16 where isNamed(field, "proxy-connection"): return .nowhere
-        case 17 where isNamed(field, "transfer-encoding"): return .nowhere
+            let value = unsafe UnsafeBufferPointer(start: field.value, count: field.valuelen)
+            return unsafe RequestHeadBuilder.equal(value, "trailers") ? .others : .nowhere
+        case 4 where unsafe isNamed(field, "host"): return .authority
+        case 7 where unsafe isNamed(field, "upgrade"): return .nowhere
+        case 10 where unsafe isNamed(field, "connection") || isNamed(field, "keep-alive"):
+            return .nowhere
+        case 14 where unsafe isNamed(field, "http2-settings"): return .nowhere
+        case 16 where unsafe isNamed(field, "proxy-connection"): return .nowhere
+        case 17 where unsafe isNamed(field, "transfer-encoding"): return .nowhere
         default: return .others
         }
     }
 
     private static func isNamed(_ field: nghttp2_nv, _ name: StaticString) -> Bool {
-        let own = UnsafeBufferPointer(start: field.name, count: field.namelen)
+        let own = unsafe UnsafeBufferPointer(start: field.name, count: field.namelen)
         // Folded as letters are. The names that are compared have letters, digits and hyphens, and
         // no other byte of a name becomes one of these by that.
         return name.withUTF8Buffer { name in
-            own.count == name.count
+            unsafe own.count == name.count
                 && zip(own, name).allSatisfy { $0 == $1 || $0 | 0x20 == $1 && $1 >= 0x61 }
         }
     }
@@ -230,6 +237,6 @@ extension NGHTTP2Fields {
         _ value: UnsafePointer<UInt8>,
         _ count: Int
     ) -> nghttp2_nv {
-        field(name.utf8Start, name.utf8CodeUnitCount, value, count)
+        unsafe field(name.utf8Start, name.utf8CodeUnitCount, value, count)
     }
 }

@@ -1,6 +1,7 @@
 internal import CNGHTTP2
 
-/// What both ends of a connection ask of nghttp2.
+/// What both ends of a connection ask of nghttp2. For what is `unsafe` see ``HTTP2End``; callbacks
+/// and options are deleted where they are made.
 enum NGHTTP2Session {
     /// The end of a connection.
     enum End {
@@ -28,22 +29,24 @@ enum NGHTTP2Session {
         _ set: (OpaquePointer) -> Void
     ) throws(Failure) -> OpaquePointer {
         var callbacks: OpaquePointer?
-        try Failure.check(nghttp2_session_callbacks_new(&callbacks))
-        defer { nghttp2_session_callbacks_del(callbacks) }
+        try unsafe Failure.check(nghttp2_session_callbacks_new(&callbacks))
+        defer { unsafe nghttp2_session_callbacks_del(callbacks) }
         var option: OpaquePointer?
-        try Failure.check(nghttp2_option_new(&option))
-        defer { nghttp2_option_del(option) }
-        guard let callbacks, let option else { throw outOfMemory }
+        try unsafe Failure.check(nghttp2_option_new(&option))
+        defer { unsafe nghttp2_option_del(option) }
+        guard let callbacks = unsafe callbacks, let option = unsafe option else {
+            throw outOfMemory
+        }
         // Windows open when the driver takes content, so they are the backpressure.
-        nghttp2_option_set_no_auto_window_update(option, 1)
+        unsafe nghttp2_option_set_no_auto_window_update(option, 1)
         // nghttp2 keeps nothing of closed streams.
-        nghttp2_option_set_no_closed_streams(option, 1)
+        unsafe nghttp2_option_set_no_closed_streams(option, 1)
         // Otherwise nghttp2 sends no head beyond 64 KiB. Each is bounded where it was read.
-        nghttp2_option_set_max_send_header_block_length(option, headSentMax)
+        unsafe nghttp2_option_set_max_send_header_block_length(option, headSentMax)
         // The ledgers count, by the limits of the configuration.
-        cnghttp2_count_nothing(option)
-        set(callbacks)
-        nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
+        unsafe cnghttp2_count_nothing(option)
+        unsafe set(callbacks)
+        unsafe nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
             _,
             _,
             _,
@@ -55,16 +58,16 @@ enum NGHTTP2Session {
             // Otherwise the field would be left out, and the rest of the message served.
             NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue
         }
-        let owner = Unmanaged.passUnretained(owner).toOpaque()
+        let owner = unsafe Unmanaged.passUnretained(owner).toOpaque()
         var made: OpaquePointer?
         let code =
             switch end {
-            case .client: nghttp2_session_client_new2(&made, callbacks, owner, option)
-            case .server: nghttp2_session_server_new2(&made, callbacks, owner, option)
+            case .client: unsafe nghttp2_session_client_new2(&made, callbacks, owner, option)
+            case .server: unsafe nghttp2_session_server_new2(&made, callbacks, owner, option)
             }
         try Failure.check(code)
-        guard let made else { throw outOfMemory }
-        return made
+        guard let made = unsafe made else { throw outOfMemory }
+        return unsafe made
     }
 
     /// More than any head that is sent, in bytes: `limits.head` is at most 1 MiB, and nghttp2
@@ -85,8 +88,10 @@ enum NGHTTP2Session {
         _ settings: [nghttp2_settings_entry],
         window: Int
     ) throws(Failure) {
-        try Failure.check(nghttp2_submit_settings(pointer, noFlags, settings, settings.count))
-        try Failure.check(
+        try unsafe Failure.check(
+            nghttp2_submit_settings(pointer, noFlags, settings, settings.count)
+        )
+        try unsafe Failure.check(
             nghttp2_session_set_local_window_size(pointer, noFlags, 0, Int32(clamping: window))
         )
     }

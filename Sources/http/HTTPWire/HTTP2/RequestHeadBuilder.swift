@@ -6,6 +6,8 @@ import Encodings
 /// Pseudo-fields come first (RFC 9113 §8.3). They become the request line and Host. Content whose
 /// length is not said is `chunked`, which no client can say by itself: HTTP/2 has no
 /// Transfer-Encoding (RFC 9113 §8.2.2). Cookie fields become one (RFC 9113 §8.2.3).
+///
+/// Names and values are nghttp2's memory. It lives for the call, and what is kept is copied.
 package struct RequestHeadBuilder {
     /// A head that was written, or why there is none.
     package struct Built: Equatable {
@@ -97,14 +99,16 @@ package struct RequestHeadBuilder {
         _ value: UnsafeBufferPointer<UInt8>,
         _ limits: HeadLimits
     ) {
-        count += Self.length(name, value)
+        unsafe count += Self.length(name, value)
         guard count <= limits.headBytesMax else { return note(.headTooLong) }
         guard fault == nil else { return }
-        guard name.first != UInt8(ascii: ":") else { return addPseudoField(name, value) }
+        guard unsafe name.first != UInt8(ascii: ":") else {
+            return unsafe addPseudoField(name, value)
+        }
         if !isLineWritten { writeLine() }
         fieldCount += 1
         guard fieldCount <= limits.fieldsMax else { return note(.fieldsTooMany) }
-        addField(name, value)
+        unsafe addField(name, value)
     }
 
     /// Bytes of a field's line. Both lengths are bounded by nghttp2 at 64 KiB.
@@ -118,10 +122,11 @@ package struct RequestHeadBuilder {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) -> Malformed.Reason? {
-        guard !name.isEmpty, name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F }) else {
+        guard !name.isEmpty, unsafe name.allSatisfy({ $0 > 0x20 && $0 != 0x3A && $0 != 0x7F })
+        else {
             return .fieldNameSyntax
         }
-        let firstControl = ByteScan.control(in: value.span, from: 0, to: value.count)
+        let firstControl = unsafe ByteScan.control(in: value.span, from: 0, to: value.count)
         return firstControl == value.count ? nil : .controlByte
     }
 
@@ -134,17 +139,17 @@ package struct RequestHeadBuilder {
         _ value: UnsafeBufferPointer<UInt8>
     ) {
         // What ends a part of the request line must not be in one.
-        guard value.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return note(.targetByte) }
-        if Self.equal(name, ":method") {
-            method.append(contentsOf: value)
-        } else if Self.equal(name, ":path") {
-            path.append(contentsOf: value)
-        } else if Self.equal(name, ":scheme") {
-            scheme.append(contentsOf: value)
-        } else if Self.equal(name, ":authority") {
-            authority.append(contentsOf: value)
-        } else if Self.equal(name, ":protocol") {
-            protocolName.append(contentsOf: value)
+        guard unsafe value.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else { return note(.targetByte) }
+        if unsafe Self.equal(name, ":method") {
+            unsafe method.append(contentsOf: value)
+        } else if unsafe Self.equal(name, ":path") {
+            unsafe path.append(contentsOf: value)
+        } else if unsafe Self.equal(name, ":scheme") {
+            unsafe scheme.append(contentsOf: value)
+        } else if unsafe Self.equal(name, ":authority") {
+            unsafe authority.append(contentsOf: value)
+        } else if unsafe Self.equal(name, ":protocol") {
+            unsafe protocolName.append(contentsOf: value)
         } else {
             note(.fieldNameSyntax)
         }
@@ -154,24 +159,24 @@ package struct RequestHeadBuilder {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) {
-        if let fault = Self.fault(name, value) { return note(fault) }
+        if let fault = unsafe Self.fault(name, value) { return note(fault) }
         switch name.count {
-        case 4 where Self.equal(name, "host"):
+        case 4 where unsafe Self.equal(name, "host"):
             guard hasHost else { break }
             // RFC 9113 §8.3.1: both are one statement.
-            if !Self.isSame(value, authority) { note(.hostDiffers) }
+            if unsafe !Self.isSame(value, authority) { note(.hostDiffers) }
             return
-        case 6 where joinsCookies && Self.equal(name, "cookie"):
+        case 6 where unsafe joinsCookies && Self.equal(name, "cookie"):
             if !cookie.isEmpty { cookie += [UInt8(ascii: ";"), 0x20] }
-            return cookie.append(contentsOf: value)
-        case 14 where Self.equal(name, "content-length"): saysLength = true
+            return unsafe cookie.append(contentsOf: value)
+        case 14 where unsafe Self.equal(name, "content-length"): saysLength = true
         // It has no meaning here (RFC 8441 §5), and the origin gets the gateway's.
-        case 17 where asksTunnel && Self.equal(name, "sec-websocket-key"): return
-        case 17 where Self.equal(name, "transfer-encoding"): return note(.connectionOption)
-        case 10 where Self.equal(name, "connection"): return note(.connectionOption)
+        case 17 where unsafe asksTunnel && Self.equal(name, "sec-websocket-key"): return
+        case 17 where unsafe Self.equal(name, "transfer-encoding"): return note(.connectionOption)
+        case 10 where unsafe Self.equal(name, "connection"): return note(.connectionOption)
         default: break
         }
-        Self.appendLine(name, value, to: &bytes)
+        unsafe Self.appendLine(name, value, to: &bytes)
     }
 
     private mutating func writeLine() {
@@ -246,34 +251,35 @@ package struct RequestHeadBuilder {
         _ value: UnsafeBufferPointer<UInt8>,
         to bytes: inout [UInt8]
     ) {
-        let count = length(name, value)
-        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { line in
+        let count = unsafe length(name, value)
+        unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: count) { line in
             // All of it is written, in order, before it is read.
-            var end = line.initialize(fromContentsOf: name)
-            line.initializeElement(at: end, to: UInt8(ascii: ":"))
-            line.initializeElement(at: end + 1, to: 0x20)
-            end = line[(end + 2)...].initialize(fromContentsOf: value)
-            line.initializeElement(at: end, to: 0x0D)
-            line.initializeElement(at: end + 1, to: 0x0A)
-            bytes.append(contentsOf: UnsafeBufferPointer(line))
+            var end = unsafe line.initialize(fromContentsOf: name)
+            unsafe line.initializeElement(at: end, to: UInt8(ascii: ":"))
+            unsafe line.initializeElement(at: end + 1, to: 0x20)
+            end = unsafe line[(end + 2)...].initialize(fromContentsOf: value)
+            unsafe line.initializeElement(at: end, to: 0x0D)
+            unsafe line.initializeElement(at: end + 1, to: 0x0A)
+            unsafe bytes.append(contentsOf: UnsafeBufferPointer(line))
         }
     }
 
     static func equal(_ bytes: UnsafeBufferPointer<UInt8>, _ text: StaticString) -> Bool {
         guard bytes.count == text.utf8CodeUnitCount else { return false }
         return text.withUTF8Buffer { text in
-            for index in 0..<text.count where bytes[index] != text[index] { return false }
+            for index in 0..<text.count where unsafe bytes[index] != text[index] { return false }
             return true
         }
     }
 
     private static func equal(_ bytes: [UInt8], _ text: StaticString) -> Bool {
-        bytes.withUnsafeBufferPointer { equal($0, text) }
+        unsafe bytes.withUnsafeBufferPointer { unsafe equal($0, text) }
     }
 
     /// Whether two hosts are equal but for case.
     private static func isSame(_ one: UnsafeBufferPointer<UInt8>, _ other: [UInt8]) -> Bool {
         func folded(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
-        return one.count == other.count && zip(one, other).allSatisfy { folded($0) == folded($1) }
+        return unsafe one.count == other.count
+            && zip(one, other).allSatisfy { folded($0) == folded($1) }
     }
 }

@@ -6,6 +6,8 @@ import Encodings
 /// `:status` becomes the status line. Content whose length is not said is `chunked`, which no
 /// server can say by itself: HTTP/2 has no Transfer-Encoding (RFC 9113 §8.2.2). Trailers become
 /// field lines.
+///
+/// Names and values are nghttp2's memory. It lives for the call, and what is kept is copied.
 package struct ResponseHeadBuilder {
     /// What the fields are.
     package enum Section {
@@ -59,13 +61,13 @@ package struct ResponseHeadBuilder {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) {
-        count += RequestHeadBuilder.length(name, value)
+        unsafe count += RequestHeadBuilder.length(name, value)
         guard count <= bytesMax else { return note(.headTooLong) }
         guard fault == nil else { return }
-        guard name.first != UInt8(ascii: ":") else { return addStatus(name, value) }
+        guard unsafe name.first != UInt8(ascii: ":") else { return unsafe addStatus(name, value) }
         fieldCount += 1
         guard fieldCount <= fieldsMax else { return note(.fieldsTooMany) }
-        addField(name, value)
+        unsafe addField(name, value)
     }
 
     private mutating func note(_ reason: Malformed.Reason) {
@@ -77,13 +79,13 @@ package struct ResponseHeadBuilder {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) {
-        let isDigits = value.allSatisfy { $0 &- 0x30 < 10 }
-        guard RequestHeadBuilder.equal(name, ":status"), status == 0, bytes.isEmpty,
+        let isDigits = unsafe value.allSatisfy { $0 &- 0x30 < 10 }
+        guard unsafe RequestHeadBuilder.equal(name, ":status"), status == 0, bytes.isEmpty,
             value.count == 3, isDigits
         else { return note(.statusLineSyntax) }
-        status = value.reduce(0) { $0 * 10 + Int($1 & 0x0F) }
+        status = unsafe value.reduce(0) { $0 * 10 + Int($1 & 0x0F) }
         bytes.append("HTTP/1.1 ")
-        bytes.append(contentsOf: value)
+        unsafe bytes.append(contentsOf: value)
         bytes.append(0x20)
         bytes.append(ReasonPhrase.of(status))
         bytes.append("\r\n")
@@ -93,15 +95,15 @@ package struct ResponseHeadBuilder {
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>
     ) {
-        if let fault = RequestHeadBuilder.fault(name, value) { return note(fault) }
+        if let fault = unsafe RequestHeadBuilder.fault(name, value) { return note(fault) }
         switch name.count {
-        case 14 where RequestHeadBuilder.equal(name, "content-length"): saysLength = true
-        case 17 where RequestHeadBuilder.equal(name, "transfer-encoding"),
-            10 where RequestHeadBuilder.equal(name, "connection"):
+        case 14 where unsafe RequestHeadBuilder.equal(name, "content-length"): saysLength = true
+        case 17 where unsafe RequestHeadBuilder.equal(name, "transfer-encoding"),
+            10 where unsafe RequestHeadBuilder.equal(name, "connection"):
             return note(.connectionOption)
         default: break
         }
-        RequestHeadBuilder.appendLine(name, value, to: &bytes)
+        unsafe RequestHeadBuilder.appendLine(name, value, to: &bytes)
     }
 
     /// All fields of a head were taken.
@@ -127,7 +129,7 @@ package struct ResponseHeadBuilder {
         bytes.append("\r\n")
         defer { forget() }
         // A copy of just this size: the memory here is used again.
-        let built = fault == nil ? bytes.withUnsafeBufferPointer { Array($0) } : []
+        let built = unsafe fault == nil ? bytes.withUnsafeBufferPointer { unsafe Array($0) } : []
         return Built(bytes: built, fault: fault)
     }
 }

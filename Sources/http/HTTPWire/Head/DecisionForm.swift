@@ -193,8 +193,8 @@ extension FieldSection {
     package func misleading(_ bytes: Span<UInt8>) -> [String] {
         fields.compactMap { field in
             // The pointer lives for the call only, and the copy is made inside it.
-            let name = bytes.extracting(field.name).withUnsafeBufferPointer {
-                String(decoding: $0, as: UTF8.self).lowercased()
+            let name = unsafe bytes.extracting(field.name).withUnsafeBufferPointer {
+                unsafe String(decoding: $0, as: UTF8.self).lowercased()
             }
             let misleads =
                 switch field.kind {

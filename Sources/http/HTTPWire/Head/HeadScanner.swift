@@ -163,7 +163,10 @@ extension HeadScanner {
     ) throws(Malformed) -> Range<Int>? {
         let unread = bytes.extracting(droppingFirst: start)
         guard case .complete(let range) = try scan(unread, limits: limits) else {
-            if start > 0 || rest.isEmpty { rest = unread.withUnsafeBufferPointer { Array($0) } }
+            if start > 0 || rest.isEmpty {
+                // The pointer lives for the call only, and the copy is made inside it.
+                rest = unsafe unread.withUnsafeBufferPointer { unsafe Array($0) }
+            }
             return nil
         }
         try head.read(

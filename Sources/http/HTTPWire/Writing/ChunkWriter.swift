@@ -58,7 +58,7 @@ package struct ChunkGatherer: ~Copyable {
             announced = content.count
         }
         // The pointer lives for the call.
-        content.withUnsafeBufferPointer { out.append(contentsOf: $0) }
+        unsafe content.withUnsafeBufferPointer { unsafe out.append(contentsOf: $0) }
         count += content.count
     }
 
@@ -97,7 +97,7 @@ package struct OutgoingContent: ~Copyable {
         }
         guard piece.count <= Self.copiedMax else { return false }
         // The pointer lives for the call.
-        piece.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+        unsafe piece.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
         return true
     }
 

@@ -20,13 +20,13 @@ package enum HeadWriter {
         into out: inout [UInt8]
     ) {
         // The pointer lives for the call only, and the copy is made inside it.
-        value.withUTF8Buffer { out.append(line: name, $0) }
+        value.withUTF8Buffer { unsafe out.append(line: name, $0) }
     }
 
     /// Appends a field line with a value of bytes that hold neither CR nor LF.
     package static func field(_ name: StaticString, _ value: [UInt8], into out: inout [UInt8]) {
         // The pointer lives for the call only, and the copy is made inside it.
-        value.withUnsafeBufferPointer { out.append(line: name, $0) }
+        unsafe value.withUnsafeBufferPointer { unsafe out.append(line: name, $0) }
     }
 
     /// Appends a field line with a value that was read from a head.
@@ -37,7 +37,7 @@ package enum HeadWriter {
         into out: inout [UInt8]
     ) {
         // The pointer lives for the call only, and the copy is made inside it.
-        bytes.extracting(value).withUnsafeBufferPointer { out.append(line: name, $0) }
+        unsafe bytes.extracting(value).withUnsafeBufferPointer { unsafe out.append(line: name, $0) }
     }
 
     /// Appends a field line with a number.
