@@ -322,6 +322,13 @@ let package = Package(
         .part("OutboundCalls", in: "net", uses: ["Encodings", "Telemetry", "Verification"]),
         .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL"]),
 
+        // Sources/settings: how settings are declared and read.
+        .part(
+            "SettingsReading",
+            in: "settings",
+            uses: ["CLinux", "Encodings", "HTTPWire", "Rules", "Signatures", yams]
+        ),
+
         // Sources/proxy: requests between clients and origins.
         .part(
             "Services",
@@ -336,7 +343,8 @@ let package = Package(
             "Parties",
             in: "parties",
             uses: policy + kept
-                + ["DeviceKey", "OutboundCalls", "Telemetry", "Verification", cryptoExtras],
+                + ["DeviceKey", "EventLoops", "OutboundCalls", "Services", "SettingsReading"]
+                + ["Telemetry", "Verification", cryptoExtras, logging],
             embeds: ["GoogleList/Snapshot"]
         ),
 
@@ -345,7 +353,8 @@ let package = Package(
             "ConfigurationReading",
             in: "gateway",
             uses: policy + apple
-                + ["CLinux", "DeviceKey", "Proxy", "Services", "Tokens", "Verification", yams]
+                + ["CLinux", "DeviceKey", "Proxy", "Services", "SettingsReading", "Tokens"]
+                + ["Verification"]
         ),
         .part(
             "Gateway",

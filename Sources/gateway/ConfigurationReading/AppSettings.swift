@@ -51,7 +51,7 @@ struct AppSettings: Declared, Sendable {
         AndroidDemands.Settings.keys.all.map { Key($0, of: \.phone) }
     }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("id", \.id, .text("an App ID: prefix, dot, bundle identifier", appID))
             .means("The App ID: the team's prefix, a dot, the bundle identifier.")
         Key("environments", \.environments, .words())

@@ -1,6 +1,6 @@
 import Encodings
-import Parties
 import Rules
+package import SettingsReading
 package import Tokens
 
 /// The settings of a proof of `kind: jwt`.
@@ -17,6 +17,8 @@ package struct JWTSettings: Sendable, Declared {
     private var address = KeySetAddress()
     private var keySet: TokenKeySet?
 
+    package init() {}
+
     package var keys: Source { keySet.map { .set($0) } ?? .address(address) }
 
     /// In an order of their own.
@@ -25,7 +27,7 @@ package struct JWTSettings: Sendable, Declared {
         set { terms.algorithms = Set(newValue) }
     }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("keys", \.address, .mapping).means("Where the issuer's public keys come from.")
         Key("issuer", \.terms.issuer, .text(textUse, text)).means("The iss claim, exactly.")
         Key("audience", \.terms.audiences, .oneOrMore(textUse, text))
@@ -45,7 +47,7 @@ package struct JWTSettings: Sendable, Declared {
     }
 
     /// The keys without which a proof of this kind is none.
-    static func require(_ reader: MappingReader) {
+    package static func require(_ reader: MappingReader) {
         let algorithms = TokenAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
         reader.require("keys", use: "keys: { url: https://… } or { file: keys.json }")
         reader.require("issuer", use: "issuer: the text of the iss claim")
@@ -157,7 +159,7 @@ extension Stated<JWTSettings> {
     /// The settings; `nil` where there is an error, which was reported.
     ///
     /// - hasStore: whether there is a store that remembers spent tokens.
-    func validated(_ files: NamedFiles, hasStore: Bool) -> JWTSettings? {
+    package func validated(_ files: NamedFiles, hasStore: Bool) -> JWTSettings? {
         guard gives(["keys", "issuer", "audience", "algorithms"]) else { return nil }
         if let once = located("once", \.terms.use), !hasStore {
             reader.log.error(
@@ -184,7 +186,7 @@ package struct KeySetAddress: Hashable, Sendable, Declared {
     /// From the name's look-up to the last byte.
     package private(set) var timeout = Duration.seconds(10)
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("url", \.url, OutboundKeys.address).means("Where the issuer's keys are fetched.")
         Key("file", orNone: \.file, .file("a file's path"))
             .means("In the place of url: a JSON Web Key Set, read at a start and at a reload.")

@@ -1,20 +1,20 @@
 import HTTPWire
-import Rules
+package import Rules
 
 // Values of one text: numbers with their units, times, words, paths.
 
 extension ValueForm where Value == Int {
-    static func count(_ range: ClosedRange<Int>) -> ValueForm {
+    package static func count(_ range: ClosedRange<Int>) -> ValueForm {
         ValueForm({ $0.integer($1, in: range) }, text: { "\($0)" })
     }
 
     /// A size, in bytes.
-    static func bytes(_ range: ClosedRange<ByteCount>) -> ValueForm {
+    package static func bytes(_ range: ClosedRange<ByteCount>) -> ValueForm {
         ValueForm({ $0.bytes($1, in: range)?.map(\.rawValue) }, text: { ByteCount($0).text })
     }
 
     /// From 1 a second on.
-    static func perSecond(of what: String, max: Int) -> ValueForm {
+    package static func perSecond(of what: String, max: Int) -> ValueForm {
         ValueForm(
             { reader, key in
                 reader.value(key, use: "\(what), 1/s…\(max)/s") { text in
@@ -27,7 +27,7 @@ extension ValueForm where Value == Int {
     }
 
     /// `0%` to `100%`, without decimals.
-    static var percent: ValueForm {
+    package static var percent: ValueForm {
         ValueForm(
             { reader, key in
                 reader.value(key, use: "a whole percentage, 0%…100%") { text in
@@ -42,7 +42,7 @@ extension ValueForm where Value == Int {
 
 extension ValueForm where Value == Int {
     /// A time in whole days. What is left of it has no effect, which is a warning.
-    static func days(_ range: ClosedRange<Int>) -> ValueForm {
+    package static func days(_ range: ClosedRange<Int>) -> ValueForm {
         ValueForm(
             { reader, key in
                 let least = Duration.days(Int64(range.lowerBound))
@@ -56,14 +56,14 @@ extension ValueForm where Value == Int {
 
 extension ValueForm where Value == Int? {
     /// 1…1000000 with a unit, or `off`.
-    static func orOff(unit: String) -> ValueForm {
+    package static func orOff(unit: String) -> ValueForm {
         ValueForm({ $0.countOrOff($1, unit: unit) }, text: { $0.map { "\($0)\(unit)" } ?? "off" })
     }
 }
 
 extension ValueForm where Value == UInt64 {
     /// A time in whole milliseconds.
-    static func milliseconds(_ range: ClosedRange<Duration>) -> ValueForm {
+    package static func milliseconds(_ range: ClosedRange<Duration>) -> ValueForm {
         ValueForm(
             { $0.duration($1, in: range)?.map { UInt64(clamping: $0.settingMilliseconds) } },
             text: { Duration.milliseconds($0).settingText }
@@ -71,7 +71,7 @@ extension ValueForm where Value == UInt64 {
     }
 
     /// Bytes a second, 0B/s…1GiB/s.
-    static var byteRate: ValueForm {
+    package static var byteRate: ValueForm {
         ValueForm(
             { reader, key in
                 reader.value(key, use: "bytes a second, 0B/s…1GiB/s") { text in
@@ -86,7 +86,7 @@ extension ValueForm where Value == UInt64 {
 
 extension ValueForm where Value == Int64 {
     /// A time in seconds; less than a second of it does not count, without a word.
-    static func seconds(_ range: ClosedRange<Duration>) -> ValueForm {
+    package static func seconds(_ range: ClosedRange<Duration>) -> ValueForm {
         ValueForm(
             { $0.duration($1, in: range)?.map(\.components.seconds) },
             text: { Duration.seconds($0).settingText }
@@ -96,7 +96,7 @@ extension ValueForm where Value == Int64 {
 
 extension ValueForm where Value == Int64 {
     /// A time in whole seconds. What is left of it has no effect, which is a warning.
-    static func wholeSeconds(_ range: ClosedRange<Duration>) -> ValueForm {
+    package static func wholeSeconds(_ range: ClosedRange<Duration>) -> ValueForm {
         ValueForm(
             { $0.count($1, of: .seconds(1), in: range) },
             text: { Duration.seconds($0).settingText }
@@ -105,23 +105,23 @@ extension ValueForm where Value == Int64 {
 }
 
 extension ValueForm where Value == ByteCount {
-    static func size(_ range: ClosedRange<ByteCount>) -> ValueForm {
+    package static func size(_ range: ClosedRange<ByteCount>) -> ValueForm {
         ValueForm({ $0.bytes($1, in: range) }, text: { $0.text })
     }
 }
 
 extension ValueForm where Value == Duration {
-    static func time(_ range: ClosedRange<Duration>) -> ValueForm {
+    package static func time(_ range: ClosedRange<Duration>) -> ValueForm {
         ValueForm({ $0.duration($1, in: range) }, text: { $0.settingText })
     }
 }
 
 extension ValueForm where Value == Bool {
     /// `true` or `false`.
-    static var flag: ValueForm { ValueForm({ $0.flag($1) }, text: { "\($0)" }) }
+    package static var flag: ValueForm { ValueForm({ $0.flag($1) }, text: { "\($0)" }) }
 
     /// `on` or `off`.
-    static var onOff: ValueForm {
+    package static var onOff: ValueForm {
         ValueForm(
             { $0.word($1, OnOff.self)?.map { $0 == .on } },
             text: { ($0 ? OnOff.on : .off).rawValue }
@@ -131,12 +131,14 @@ extension ValueForm where Value == Bool {
 
 extension ValueForm where Value: RawRepresentable<String> & CaseIterable & Equatable & Sendable {
     /// One of the words of an enumeration.
-    static var word: ValueForm { ValueForm({ $0.word($1, Value.self) }, text: { $0.rawValue }) }
+    package static var word: ValueForm {
+        ValueForm({ $0.word($1, Value.self) }, text: { $0.rawValue })
+    }
 }
 
 extension ValueForm where Value == String {
     /// A text that the closure understands.
-    static func text(
+    package static func text(
         _ use: String,
         _ read: @escaping @Sendable (String) -> String?
     ) -> ValueForm {
@@ -144,10 +146,10 @@ extension ValueForm where Value == String {
     }
 
     /// A path that is not empty, in the file's spelling.
-    static func file(_ use: String) -> ValueForm { text(use) { $0.isEmpty ? nil : $0 } }
+    package static func file(_ use: String) -> ValueForm { text(use) { $0.isEmpty ? nil : $0 } }
 
     /// A path that is not empty. Unless it is absolute, it counts from the configuration's folder.
-    static func path(_ use: String) -> ValueForm {
+    package static func path(_ use: String) -> ValueForm {
         ValueForm(
             { reader, key in
                 reader.filePath(key, use: use)?.map { FilePath.joined(reader.log.folder, $0) }

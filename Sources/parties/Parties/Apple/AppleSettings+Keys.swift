@@ -1,6 +1,6 @@
 import KeyStore
-import Parties
 import Rules
+package import SettingsReading
 
 /// The file of a private key for Apple's services: an element of `apple.keys`.
 private struct AppleKeyFile: Declared {
@@ -8,7 +8,7 @@ private struct AppleKeyFile: Declared {
     var keyID = ""
     var file = ""
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("team", \.team, id).means("The team whose apps the key is for. One key for each.")
             .mandatory("team: the team's id, such as ABCDE12345")
         Key("key_id", \.keyID, id).means("The key's id.")
@@ -29,7 +29,7 @@ private struct AppleKeyFile: Declared {
 }
 
 extension AppleSettings: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("keys").means("The keys for Apple's services, one for each team.")
         Key("authorization", \.authorization, .word)
             .means("Whether a token stands alone in calls about receipts, or behind Bearer.")
@@ -75,7 +75,7 @@ extension AppleSettings: Declared {
 
 extension Stated<AppleSettings> {
     /// The settings, with the files read: then memory has all that a call needs.
-    func validated(_ files: NamedFiles) -> AppleSettings {
+    package func validated(_ files: NamedFiles) -> AppleSettings {
         var valid = value
         var seen: [String: Problem.Place] = [:]
         for key in AppleKeyFile.all(reader) {
@@ -111,7 +111,7 @@ extension Stated<AppleSettings> {
 }
 
 extension RenewalSettings: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("renew", \.renews, .flag).means("Whether receipts are renewed.")
         Key("rate", \.perSecond, .perSecond(of: "calls a second", max: 1_000))
             .means("Calls a second at most.")

@@ -2,19 +2,19 @@
 /// their place.
 ///
 /// A key close in spelling is no help there: the nearest key to `timeouts.read` is another one.
-enum ForeignKey {
+package enum ForeignKey {
     /// The words of other proxies for a section's keys.
     private struct Section {
         /// Keys that together only this section has.
-        let marks: [String]
+        package let marks: [String]
         /// Words as they are, in lower case and with underscores, and what to use here.
-        let words: [(of: [String], use: String)]
+        package let words: [(of: [String], use: String)]
     }
 
     /// The own key to use in place of an unknown one; `nil` where no other proxy has it.
     ///
     /// - keys: the keys that are allowed beside it.
-    static func use(for key: String, among keys: [String]) -> String? {
+    package static func use(for key: String, among keys: [String]) -> String? {
         let word = key.lowercased().replacing("-", with: "_")
         guard let section = sections.first(where: { $0.marks.allSatisfy(keys.contains) }) else {
             return nil

@@ -54,7 +54,7 @@ package struct Problem: Hashable, Sendable {
 
 extension Problem {
     /// By file, in the order in which the files were first named, then by line.
-    static func sorted(_ problems: [Problem]) -> [Problem] {
+    package static func sorted(_ problems: [Problem]) -> [Problem] {
         var files: [String: Int] = [:]
         for problem in problems where files[problem.place.file] == nil {
             files[problem.place.file] = files.count
@@ -77,13 +77,13 @@ package protocol Placed {
 package final class ProblemLog {
     package private(set) var problems: [Problem] = []
     /// The record of the readers' look-ups; `nil` where it is not needed.
-    var record: ReadingRecord?
+    package var record: ReadingRecord?
     /// The places of all keys and values that were read, by key path.
-    private(set) var places: [String: Problem.Place] = [:]
+    package private(set) var places: [String: Problem.Place] = [:]
     /// The configuration's folder, from which relative paths count.
-    var folder = ""
+    package var folder = ""
     /// Whether values may have the form of a variable, as the requests of test cases may.
-    let allowsVariables: Bool
+    package let allowsVariables: Bool
     private var known: Set<Problem> = []
 
     package init(allowsVariables: Bool = false) { self.allowsVariables = allowsVariables }
@@ -92,7 +92,7 @@ package final class ProblemLog {
         add(Problem(.error, at: place, keyPath, found: found, use: use))
     }
 
-    func warning(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
+    package func warning(_ place: Problem.Place, _ keyPath: String, found: String, use: String) {
         add(Problem(.warning, at: place, keyPath, found: found, use: use))
     }
 
@@ -100,14 +100,18 @@ package final class ProblemLog {
         error(part.place, part.keyPath, found: found, use: use)
     }
 
-    func warning(_ part: some Placed, found: String, use: String) {
+    package func warning(_ part: some Placed, found: String, use: String) {
         warning(part.place, part.keyPath, found: found, use: use)
     }
 
     /// Reports a text that was at an earlier place, too.
     ///
     /// - places: where each text was first.
-    func claim(_ text: Located<String>, in places: inout [String: Problem.Place], use: String) {
+    package func claim(
+        _ text: Located<String>,
+        in places: inout [String: Problem.Place],
+        use: String
+    ) {
         guard let first = places[text.value] else {
             places[text.value] = text.place
             return
@@ -116,10 +120,10 @@ package final class ProblemLog {
     }
 
     /// Notes where a key stands, or its value.
-    func note(_ place: Problem.Place, of keyPath: String) { places[keyPath] = place }
+    package func note(_ place: Problem.Place, of keyPath: String) { places[keyPath] = place }
 
     /// A value with the place of its key.
-    func located<Value>(_ keyPath: String, _ value: Value) -> Located<Value> {
+    package func located<Value>(_ keyPath: String, _ value: Value) -> Located<Value> {
         Located(value: value, place: places.place(of: keyPath), keyPath: keyPath)
     }
 
@@ -137,7 +141,7 @@ package final class ProblemLog {
 extension [String: Problem.Place] {
     /// The place of a key path; for one without a place, that of the nearest mapping or list around
     /// it.
-    func place(of keyPath: String) -> Problem.Place {
+    package func place(of keyPath: String) -> Problem.Place {
         var path = keyPath[...]
         while !path.isEmpty {
             if let place = self[String(path)] { return place }
@@ -167,7 +171,7 @@ package enum Suggestion {
     }
 
     /// `use` with a question when a candidate is close.
-    static func use(_ use: String, for word: String, among candidates: [String]) -> String {
+    package static func use(_ use: String, for word: String, among candidates: [String]) -> String {
         guard let meant = closest(to: word, among: candidates) else { return use }
         return "\(use) (did you mean \(meant)?)"
     }
@@ -195,7 +199,7 @@ package enum Suggestion {
 
 extension ProblemLog {
     /// A name of an app or an origin (`kind`) that the configuration does not define.
-    func unknown(_ kind: String, _ name: Located<String>, among defined: [String]) {
+    package func unknown(_ kind: String, _ name: Located<String>, among defined: [String]) {
         let use = defined.isEmpty ? "\(kind)s that define it" : defined.joined(separator: " | ")
         error(
             name,

@@ -2,7 +2,7 @@
 
 extension ValueForm {
     /// A list of mappings, without those of which a mandatory key is absent or has a problem.
-    static func list<Element: Declared & Equatable & Sendable>(
+    package static func list<Element: Declared & Equatable & Sendable>(
         of what: String,
         over standard: @escaping @Sendable (String) -> Element
     ) -> ValueForm where Value == [Element] {
@@ -23,7 +23,7 @@ extension ValueForm {
     /// of them come and go.
     ///
     /// - place: the key path of an element, by that of all and by its name.
-    static func named<Element>(
+    package static func named<Element>(
         _ name: @escaping @Sendable (Element) -> String,
         at place: @escaping @Sendable (_ all: String, _ name: String) -> String = { "\($0).\($1)" },
         changes: @escaping ValueForm<Element>.Changes
@@ -48,7 +48,7 @@ extension ValueForm {
     }
 
     /// Such sections of which each has keys of its own.
-    static func named<Element: Declared>(
+    package static func named<Element: Declared>(
         _ name: @escaping @Sendable (Element) -> String,
         at place: @escaping @Sendable (_ all: String, _ name: String) -> String = { "\($0).\($1)" }
     ) -> ValueForm where Value == [Element] {
@@ -59,7 +59,7 @@ extension ValueForm {
     ///
     /// - text: an element as a file writes it.
     /// - none: an empty list, for a key that may be left out.
-    static func texts<Element: Hashable & Sendable>(
+    package static func texts<Element: Hashable & Sendable>(
         _ what: String,
         words: [String] = [],
         text: (@Sendable (Element) -> String)? = nil,
@@ -82,7 +82,7 @@ extension ValueForm {
 
 extension ValueForm {
     /// A list of words of an enumeration, each of them once.
-    static func words<Word: RawRepresentable<String> & CaseIterable & Hashable & Sendable>()
+    package static func words<Word: RawRepresentable<String> & CaseIterable & Hashable & Sendable>()
         -> ValueForm where Value == [Word]
     {
         let words = Word.allCases.map(\.rawValue)
@@ -93,7 +93,7 @@ extension ValueForm {
 
 extension ValueForm where Value == [String] {
     /// A text, or a list of texts.
-    static func oneOrMore(
+    package static func oneOrMore(
         _ use: String,
         _ read: @escaping @Sendable (String) -> String?
     ) -> ValueForm {

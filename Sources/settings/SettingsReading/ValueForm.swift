@@ -1,19 +1,19 @@
 /// How a value is written in the configuration.
-struct ValueForm<Value>: Sendable {
-    typealias Reading = @Sendable (MappingReader, String) -> Located<Value>?
+package struct ValueForm<Value>: Sendable {
+    package typealias Reading = @Sendable (MappingReader, String) -> Located<Value>?
 
-    typealias Changes = @Sendable (Value, Value, String) -> [SettingChange]
+    package typealias Changes = @Sendable (Value, Value, String) -> [SettingChange]
 
     /// `nil` where the key is absent or has a problem, which is reported.
-    let located: Reading
+    package let located: Reading
     /// The value as a file writes it; `nil` where it does not fit on a line.
-    let text: @Sendable (Value) -> String?
+    package let text: @Sendable (Value) -> String?
     /// What differs in two values, by the key path of the key.
-    let changes: Changes
+    package let changes: Changes
     /// Reads over a value that stands there. Only mappings do: keys that are absent keep theirs.
     private var over: (@Sendable (MappingReader, String, inout Value) -> Bool)?
 
-    init(
+    package init(
         _ located: @escaping Reading,
         text: @escaping @Sendable (Value) -> String? = { _ in nil },
         changes: @escaping Changes
@@ -22,7 +22,7 @@ struct ValueForm<Value>: Sendable {
     }
 
     /// A key that is absent or has a problem leaves the value as it is: then it returns `false`.
-    func read(_ reader: MappingReader, _ key: String, into value: inout Value) -> Bool {
+    package func read(_ reader: MappingReader, _ key: String, into value: inout Value) -> Bool {
         if let over { return over(reader, key, &value) }
         guard let found = located(reader, key) else { return false }
         value = found.value
@@ -30,7 +30,7 @@ struct ValueForm<Value>: Sendable {
     }
 
     /// The same form where absence stands for no value.
-    var orNone: ValueForm<Value?> {
+    package var orNone: ValueForm<Value?> {
         ValueForm<Value?>(
             { located($0, $1)?.map(Optional.some) },
             text: { $0.map(text) ?? "none" },
@@ -46,8 +46,10 @@ struct ValueForm<Value>: Sendable {
 
 extension ValueForm where Value: Equatable & Sendable {
     /// A value that differs as a whole.
-    init(_ located: @escaping Reading, text: @escaping @Sendable (Value) -> String? = { _ in nil })
-    {
+    package init(
+        _ located: @escaping Reading,
+        text: @escaping @Sendable (Value) -> String? = { _ in nil }
+    ) {
         self.init(
             located,
             text: text,
@@ -59,12 +61,12 @@ extension ValueForm where Value: Equatable & Sendable {
     }
 
     /// A value that is read elsewhere.
-    static var whole: ValueForm { ValueForm({ _, _ in nil }) }
+    package static var whole: ValueForm { ValueForm({ _, _ in nil }) }
 }
 
 extension ValueForm where Value: Declared {
     /// A mapping with the keys of the type. Those that are absent keep the value that they have.
-    static var mapping: ValueForm {
+    package static var mapping: ValueForm {
         var form = ValueForm.declared({ _, _ in nil })
         form.over = { reader, key, value in
             guard let stated = Stated(reader, key, over: value) else { return false }
@@ -76,7 +78,7 @@ extension ValueForm where Value: Declared {
 
     /// A mapping over a value with all defaults, which may know its key path. `nil` where a
     /// mandatory key is absent or has a problem.
-    static func mapping(over standard: @escaping @Sendable (String) -> Value) -> ValueForm {
+    package static func mapping(over standard: @escaping @Sendable (String) -> Value) -> ValueForm {
         declared { reader, key in
             let stated = Stated(reader, key, over: standard(reader.path(key)))
             guard let stated, stated.isComplete else { return nil }
@@ -85,7 +87,7 @@ extension ValueForm where Value: Declared {
     }
 
     /// A value with keys that may have other forms beside a mapping.
-    static func declared(_ located: @escaping Reading) -> ValueForm {
+    package static func declared(_ located: @escaping Reading) -> ValueForm {
         ValueForm(located, changes: { Value.keys.changes(from: $0, to: $1, at: $2) })
     }
 }

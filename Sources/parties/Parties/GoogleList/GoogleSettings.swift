@@ -1,3 +1,5 @@
+package import SettingsReading
+
 /// The calls to Google's servers. They are made only where an app is an Android app.
 package struct GoogleSettings: Hashable, Sendable, Declared {
     package var statusListURL = "https://android.googleapis.com/attestation/status"
@@ -12,7 +14,7 @@ package struct GoogleSettings: Hashable, Sendable, Declared {
 
     package init() {}
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("status_list", statusList).means("Google's list of revoked attestation certificates.")
         OutboundKeys.reaching(by: \.proxy)
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
@@ -27,7 +29,7 @@ package struct GoogleSettings: Hashable, Sendable, Declared {
 
 extension Stated<GoogleSettings> {
     /// The settings, with the file of the authorities read.
-    func validated(_ files: NamedFiles) -> GoogleSettings {
+    package func validated(_ files: NamedFiles) -> GoogleSettings {
         var valid = value
         valid.roots = files.roots(reader)
         return valid

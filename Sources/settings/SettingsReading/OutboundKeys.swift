@@ -2,10 +2,10 @@ import Rules
 import Signatures
 
 /// What the settings of calls to any other party share.
-enum OutboundKeys {
+package enum OutboundKeys {
     /// The keys `roots` and `proxy`: whom a call believes, and by whom it goes. The file of `roots`
     /// is read later.
-    static func reaching<Section>(by path: Key<Section>.Path<String?>) -> [Key<Section>] {
+    package static func reaching<Section>(by path: Key<Section>.Path<String?>) -> [Key<Section>] {
         [
             Key("roots", read: .file("a PEM file's path"))
                 .means("The authorities that are believed instead of the machine's."),
@@ -18,10 +18,10 @@ enum OutboundKeys {
     }
 
     /// An address of HTTPS.
-    static let address = ValueForm<String>.text("https://host/path", url)
+    package static let address = ValueForm<String>.text("https://host/path", url)
 
     /// The keys `min_interval` and `max_interval` of what is fetched again and again.
-    static func intervals<Section>(
+    package static func intervals<Section>(
         _ least: Key<Section>.Path<Duration>,
         _ most: Key<Section>.Path<Duration>,
         _ what: String
@@ -35,7 +35,7 @@ enum OutboundKeys {
     }
 
     /// Reports a shortest time that is longer than the longest.
-    static func checkIntervals(_ reader: MappingReader, least: Duration, most: Duration) {
+    package static func checkIntervals(_ reader: MappingReader, least: Duration, most: Duration) {
         guard least > most else { return }
         reader.error(
             reader.has("max_interval") ? "max_interval" : "min_interval",
@@ -48,7 +48,7 @@ enum OutboundKeys {
     private static let urlBytesMax = 1_024
 
     /// An address of HTTPS, without a fragment; `nil` for any other text.
-    static func url(_ text: String) -> String? {
+    package static func url(_ text: String) -> String? {
         let scheme = "https://"
         guard text.hasPrefix(scheme), text.utf8.count <= urlBytesMax,
             text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") })
@@ -59,7 +59,7 @@ enum OutboundKeys {
     }
 
     /// Whether a text is a scheme, a host and perhaps a port.
-    static func isAddress(_ text: String, scheme: String, needsPort: Bool) -> Bool {
+    package static func isAddress(_ text: String, scheme: String, needsPort: Bool) -> Bool {
         guard text.hasPrefix(scheme) else { return false }
         let rest = String(text.dropFirst(scheme.count))
         if rest.hasPrefix("unix:") { return false }
@@ -70,12 +70,12 @@ enum OutboundKeys {
 
 extension NamedFiles {
     /// The certificates of the file at a section's key `roots`; `nil` where there is none.
-    func roots(_ reader: MappingReader) -> [UInt8]? {
+    package func roots(_ reader: MappingReader) -> [UInt8]? {
         reader.filePath("roots", use: "a PEM file's path").flatMap { certificates($0) }
     }
 
     /// Reads a file of authorities.
-    func certificates(_ file: Located<String>) -> [UInt8]? {
+    package func certificates(_ file: Located<String>) -> [UInt8]? {
         let path = path(of: file)
         let use = "a PEM file with the certificates of authorities"
         do {

@@ -7,6 +7,10 @@ package struct SourceNode: Sendable {
         package let key: String
         package let place: Problem.Place
         package let value: SourceNode
+
+        package init(key: String, place: Problem.Place, value: SourceNode) {
+            (self.key, self.place, self.value) = (key, place, value)
+        }
     }
 
     package enum Content: Sendable {
@@ -20,6 +24,10 @@ package struct SourceNode: Sendable {
 
     package let place: Problem.Place
     package let content: Content
+
+    package init(place: Problem.Place, content: Content) {
+        (self.place, self.content) = (place, content)
+    }
 
     /// The finding, for a problem.
     package var found: String {
@@ -44,7 +52,7 @@ package struct SourceNode: Sendable {
         }
     }
 
-    static func append(_ members: some Collection<Member>, to out: inout [UInt8]) {
+    package static func append(_ members: some Collection<Member>, to out: inout [UInt8]) {
         out += Array("{\(members.count) ".utf8)
         for member in members.sorted(by: { $0.key < $1.key }) {
             append(member.key, to: &out)
@@ -57,7 +65,7 @@ package struct SourceNode: Sendable {
     }
 
     /// A text for messages: in quotes, its middle omitted when it is long.
-    static func quoted(_ text: String) -> String {
+    package static func quoted(_ text: String) -> String {
         let printable = text.unicodeScalars.map { scalar in
             scalar.properties.generalCategory == .control ? "\u{FFFD}" : String(scalar)
         }
@@ -73,7 +81,11 @@ package struct Located<Value>: Placed {
     package let place: Problem.Place
     package let keyPath: String
 
-    func map<Other>(_ change: (Value) -> Other) -> Located<Other> {
+    package init(value: Value, place: Problem.Place, keyPath: String) {
+        (self.value, self.place, self.keyPath) = (value, place, keyPath)
+    }
+
+    package func map<Other>(_ change: (Value) -> Other) -> Located<Other> {
         Located<Other>(value: change(value), place: place, keyPath: keyPath)
     }
 }
@@ -82,20 +94,20 @@ extension Located: Sendable where Value: Sendable {}
 
 extension SourceNode {
     /// The limits of one file.
-    enum Bounds {
+    package enum Bounds {
         /// The most bytes.
-        static let bytesMax = 1 << 20
+        package static let bytesMax = 1 << 20
         /// The most pieces.
-        static let nodesMax = 100_000
+        package static let nodesMax = 100_000
         /// The deepest nesting. The deepest option has six levels.
-        static let depthMax = 32
+        package static let depthMax = 32
         /// The most texts that look like an alias in a file that is parsed at all.
         ///
         /// All aliases are refused, but only after parsing. With more of them a few lines could
         /// take for ever to parse (each level repeats the one below).
-        static let aliasesMax = 16
+        package static let aliasesMax = 16
         /// The most keys that are reported as written twice.
-        static let duplicatesMax = 32
+        package static let duplicatesMax = 32
     }
 
     /// Marks a key that occurs again later in its mapping. No other text begins with this byte: the
@@ -264,13 +276,15 @@ extension SourceNode {
 
     /// Makes the tree of one file from the parser's nodes. Ends at the first node that it refuses.
     private struct TreeReader {
-        let file: String
-        let log: ProblemLog
+        package let file: String
+        package let log: ProblemLog
         /// The nodes that the file may still have.
-        var budget = Bounds.nodesMax
+        package var budget = Bounds.nodesMax
 
         /// - line: that of the node around it, for a node without a line.
-        mutating func node(_ node: Node, line: Int, keyPath: String, depth: Int) -> SourceNode? {
+        package mutating func node(_ node: Node, line: Int, keyPath: String, depth: Int)
+            -> SourceNode?
+        {
             let place = Problem.Place(file: file, line: node.mark?.line ?? line)
             budget -= 1
             guard budget > 0, depth <= Bounds.depthMax else {

@@ -1,8 +1,8 @@
 import Encodings
-import Rules
+package import Rules
 
 /// The words of a key that turns something on or off.
-enum OnOff: String, CaseIterable { case on, off }
+package enum OnOff: String, CaseIterable { case on, off }
 
 /// Reads a mapping key by key, and reports keys that are not allowed.
 package struct MappingReader: Placed {
@@ -37,12 +37,12 @@ package struct MappingReader: Placed {
     }
 
     /// Appends what the mapping says, whatever its comments, layout and order of keys.
-    func append(to out: inout [UInt8]) { SourceNode.append(members.values, to: &out) }
+    package func append(to out: inout [UInt8]) { SourceNode.append(members.values, to: &out) }
 
     package func path(_ key: String) -> String { keyPath.isEmpty ? key : "\(keyPath).\(key)" }
 
     /// The same place without any of its keys, for a reader to which none of them belongs.
-    var emptied: MappingReader {
+    package var emptied: MappingReader {
         var reader = self
         reader.members = [:]
         return reader
@@ -55,7 +55,7 @@ package struct MappingReader: Placed {
     package func place(of key: String) -> Problem.Place { members[key]?.place ?? place }
 
     /// A value that was made of a key's.
-    func located<Value>(_ key: String, _ value: Value) -> Located<Value> {
+    package func located<Value>(_ key: String, _ value: Value) -> Located<Value> {
         Located(value: value, place: place(of: key), keyPath: path(key))
     }
 
@@ -72,7 +72,7 @@ package struct MappingReader: Placed {
         log.error(place(of: key), path(key), found: found, use: use)
     }
 
-    func warning(_ key: String, found: String, use: String) {
+    package func warning(_ key: String, found: String, use: String) {
         log.warning(place(of: key), path(key), found: found, use: use)
     }
 
@@ -84,7 +84,7 @@ package struct MappingReader: Placed {
     }
 
     /// A text that the closure understands.
-    func value<Value>(
+    package func value<Value>(
         _ key: String,
         use: String,
         words: [String] = [],
@@ -96,7 +96,7 @@ package struct MappingReader: Placed {
     }
 
     /// A text that the closure understands, from a node that is not a key's value.
-    func value<Value>(
+    package func value<Value>(
         of node: SourceNode,
         _ keyPath: String,
         as form: ReadingRecord.Text,
@@ -162,7 +162,7 @@ package struct MappingReader: Placed {
     }
 
     /// A path that is not empty, in the file's spelling.
-    func filePath(_ key: String, use: String) -> Located<String>? {
+    package func filePath(_ key: String, use: String) -> Located<String>? {
         value(key, use: use) { $0.isEmpty ? nil : $0 }
     }
 
@@ -174,7 +174,7 @@ package struct MappingReader: Placed {
     }
 
     /// A number 1…1000000 with a unit, or `off`.
-    func countOrOff(_ key: String, unit: String) -> Located<Int?>? {
+    package func countOrOff(_ key: String, unit: String) -> Located<Int?>? {
         value(key, use: "off, or 1\(unit)…1000000\(unit)") { text -> Int?? in
             if text == "off" { return .some(nil) }
             guard text.hasSuffix(unit), let number = Int(digits: text.dropLast(unit.count)),
@@ -184,7 +184,7 @@ package struct MappingReader: Placed {
         }
     }
 
-    func bytes(_ key: String, in range: ClosedRange<ByteCount>) -> Located<ByteCount>? {
+    package func bytes(_ key: String, in range: ClosedRange<ByteCount>) -> Located<ByteCount>? {
         let bounds = "\(range.lowerBound.text)…\(range.upperBound.text)"
         let use = "a size with its unit (B, KiB, MiB, GiB), \(bounds)"
         return value(key, use: use, form: .size) { text in
@@ -192,7 +192,7 @@ package struct MappingReader: Placed {
         }
     }
 
-    func duration(_ key: String, in range: ClosedRange<Duration>) -> Located<Duration>? {
+    package func duration(_ key: String, in range: ClosedRange<Duration>) -> Located<Duration>? {
         let bounds = "\(range.lowerBound.settingText)…\(range.upperBound.settingText)"
         let use = "a time with its unit (ms, s, m, h, d), \(bounds)"
         return value(key, use: use, form: .duration) { text in
@@ -202,7 +202,8 @@ package struct MappingReader: Placed {
 
     /// A time in whole units, of a second or a day. What is left of it has no effect, which is a
     /// warning.
-    func count(_ key: String, of unit: Duration, in range: ClosedRange<Duration>) -> Located<Int64>?
+    package func count(_ key: String, of unit: Duration, in range: ClosedRange<Duration>)
+        -> Located<Int64>?
     {
         guard let time = duration(key, in: range) else { return nil }
         let count = time.value.components.seconds / unit.components.seconds
@@ -228,7 +229,7 @@ package struct MappingReader: Placed {
     }
 
     /// The texts of a list that the closure understands. A repeated text is a problem.
-    func list<Value: Hashable>(
+    package func list<Value: Hashable>(
         _ key: String,
         of what: String,
         words: [String] = [],
@@ -249,7 +250,7 @@ package struct MappingReader: Placed {
     }
 
     /// One text, or a list of texts.
-    func texts<Value: Hashable>(
+    package func texts<Value: Hashable>(
         _ key: String,
         use: String,
         _ read: (String) -> Value?
@@ -266,7 +267,7 @@ extension Duration {
     ]
 
     /// Reads `500ms`, `10s`, `5m`, `1h`, `7d`: a whole number and its unit, at most 1,000 years.
-    init?(setting text: String) {
+    package init?(setting text: String) {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         guard let count = Int(digits: digits), count <= 31_536_000_000_000,
             let unit = Self.units.first(where: { $0.name == text.dropFirst(digits.count) })
@@ -276,10 +277,10 @@ extension Duration {
         self = .milliseconds(product)
     }
 
-    static func days(_ count: Int64) -> Duration { .seconds(count * 86_400) }
+    package static func days(_ count: Int64) -> Duration { .seconds(count * 86_400) }
 
     /// Whole milliseconds; no more than `Int64.max`.
-    var settingMilliseconds: Int64 {
+    package var settingMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
         return overflow ? .max : product + attoseconds / 1_000_000_000_000_000

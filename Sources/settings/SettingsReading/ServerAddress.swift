@@ -14,7 +14,7 @@ package enum ServerAddress: Hashable, Sendable {
     /// Reads `10.0.0.5:8080`, `[2001:db8::1]:8080`, `shop.internal:8080` or `unix:/run/shop.sock`.
     ///
     /// Port 0 lets the system choose, which only makes sense for listening.
-    init?(text: String, allowsPortZero: Bool) {
+    package init?(text: String, allowsPortZero: Bool) {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
             guard path.hasPrefix("/"), path.utf8.count <= Self.pathBytesMax, !path.hasSuffix("/")
@@ -56,7 +56,7 @@ package enum ServerAddress: Hashable, Sendable {
 
     /// Whether a socket that listens here also takes the port of another address, because it stands
     /// for all addresses. That of IPv6 includes IPv4 (ipv6(7), `IPV6_V6ONLY` is off).
-    func includes(_ other: ServerAddress) -> Bool {
+    package func includes(_ other: ServerAddress) -> Bool {
         guard case .ip(let mine, let port) = self, case .ip(let theirs, port) = other else {
             return false
         }
@@ -80,7 +80,7 @@ package enum ServerAddress: Hashable, Sendable {
 
     /// RFC 1123 §2.1, with underscores, which names of containers have. A name of only digits and
     /// dots would be a mistyped address.
-    static func isName(_ text: Substring) -> Bool {
+    package static func isName(_ text: Substring) -> Bool {
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)
         guard (1...253).contains(text.utf8.count),
             labels.contains(where: { $0.contains { $0.isLetter } })

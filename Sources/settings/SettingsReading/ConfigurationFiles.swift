@@ -11,7 +11,7 @@ package enum FileFault: Error, Hashable, Sendable {
     case tooLarge
 
     /// The finding, in the words of a problem.
-    var found: String {
+    package var found: String {
         switch self {
         case .missing: "no such file"
         case .notReadable: "a file that may not be read"
@@ -113,25 +113,25 @@ package struct DiskFiles: ConfigurationFiles {
 }
 
 /// The permission bits of a file for strangers: users who are neither its owner nor in its group.
-struct FileMode {
-    let bits: UInt16
+package struct FileMode {
+    package let bits: UInt16
 
-    init(_ bits: UInt16) { self.bits = bits }
+    package init(_ bits: UInt16) { self.bits = bits }
 
     /// In chmod's form: `640`.
-    var text: String { String(bits & 0o777, radix: 8) }
+    package var text: String { String(bits & 0o777, radix: 8) }
 
-    var isForStrangers: Bool { bits & 0o007 != 0 }
-    var isReadableByStrangers: Bool { bits & 0o004 != 0 }
-    var isWritableByStrangers: Bool { bits & 0o002 != 0 }
-    var isWritableByGroup: Bool { bits & 0o020 != 0 }
+    package var isForStrangers: Bool { bits & 0o007 != 0 }
+    package var isReadableByStrangers: Bool { bits & 0o004 != 0 }
+    package var isWritableByStrangers: Bool { bits & 0o002 != 0 }
+    package var isWritableByGroup: Bool { bits & 0o020 != 0 }
 }
 
 // Checks of the files on which verdicts depend, before anything is served. The operator chooses the
 // group (Debian's ssl-cert reads keys); other users of the host need none of these files.
 extension ProblemLog {
     /// A private key that strangers can read is no secret: refused, as in OpenSSH.
-    func check(key file: Located<String>, at path: String, _ mode: FileMode) {
+    package func check(key file: Located<String>, at path: String, _ mode: FileMode) {
         if mode.isForStrangers {
             let found = "a key with mode \(mode.text), open to every user of this host"
             error(file, found: found, use: "chmod o= \(path)")
@@ -143,7 +143,7 @@ extension ProblemLog {
 
     /// A user who can write the store can admit keys; a user who can read it learns who uses the
     /// app.
-    func check(store file: Located<String>, at path: String, _ mode: FileMode) {
+    package func check(store file: Located<String>, at path: String, _ mode: FileMode) {
         if mode.isWritableByStrangers {
             let found = "\(path) with mode \(mode.text), so that every user here can admit keys"
             error(file, found: found, use: "chmod 600 \(path)")
@@ -154,7 +154,7 @@ extension ProblemLog {
     }
 
     /// A user who can write rules can switch them off.
-    func check(rules path: String, _ mode: FileMode) {
+    package func check(rules path: String, _ mode: FileMode) {
         guard mode.isWritableByStrangers else { return }
         let found = "mode \(mode.text), so that every user here decides what is enforced"
         let place = Problem.Place(file: path, line: 1)
@@ -184,31 +184,35 @@ package struct PEMContent {
 }
 
 /// Paths as texts.
-enum FilePath {
+package enum FilePath {
     /// The path, relative to the folder unless it is absolute.
-    static func joined(_ folder: String, _ path: String) -> String {
+    package static func joined(_ folder: String, _ path: String) -> String {
         if path.hasPrefix("/") || folder.isEmpty { return path }
         return folder.hasSuffix("/") ? folder + path : "\(folder)/\(path)"
     }
 
     /// The folder part; empty when there is none.
-    static func folder(of path: String) -> String {
+    package static func folder(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "" }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 }
 
 /// The files that a configuration names, with the log of what is wrong with them.
-struct NamedFiles {
+package struct NamedFiles {
     /// The configuration's folder, from which relative paths count.
-    let folder: String
-    let disk: any ConfigurationFiles
-    let log: ProblemLog
+    package let folder: String
+    package let disk: any ConfigurationFiles
+    package let log: ProblemLog
 
-    func path(of file: Located<String>) -> String { FilePath.joined(folder, file.value) }
+    package init(folder: String, disk: any ConfigurationFiles, log: ProblemLog) {
+        (self.folder, self.disk, self.log) = (folder, disk, log)
+    }
+
+    package func path(of file: Located<String>) -> String { FilePath.joined(folder, file.value) }
 
     /// The content of a file that others must not read; `nil`, with a problem, when there is none.
-    func secret(_ file: Located<String>, limit: Int, use: String) -> [UInt8]? {
+    package func secret(_ file: Located<String>, limit: Int, use: String) -> [UInt8]? {
         let path = path(of: file)
         do throws(FileFault) {
             log.check(key: file, at: path, FileMode(try disk.permissions(of: path)))

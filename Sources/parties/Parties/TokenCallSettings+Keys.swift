@@ -1,8 +1,8 @@
-import Parties
 import Rules
+package import SettingsReading
 
 extension TokenCallSettings: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(30)))
             .means("Of a call, from the hand-in to the answer.")
         Key("rate", \.perSecond, .perSecond(of: "calls in a second", max: 1_000))

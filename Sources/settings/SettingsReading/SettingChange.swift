@@ -21,12 +21,13 @@ package struct SettingChange: Hashable, Sendable {
     /// What happened, where the values are not told.
     private let word: String
 
-    init(keyPath: String, from: String? = nil, to: String? = nil, word: String = "changed") {
+    package init(keyPath: String, from: String? = nil, to: String? = nil, word: String = "changed")
+    {
         (self.keyPath, self.from, self.to, self.word) = (keyPath, from, to, word)
     }
 
     /// The same change of a key in a section that needs at least this.
-    func needing(_ need: ChangeNeed) -> SettingChange {
+    package func needing(_ need: ChangeNeed) -> SettingChange {
         var change = self
         change.needs = max(needs, need)
         return change
@@ -46,21 +47,21 @@ package struct SettingChange: Hashable, Sendable {
 }
 
 /// What a key means, in words: for the schema and the pages.
-struct KeyNotes: Hashable, Sendable {
+package struct KeyNotes: Hashable, Sendable {
     /// One sentence or two.
-    var meaning = ""
+    package var meaning = ""
     /// What holds without the key, where no value stands for it.
-    var otherwise: String?
+    package var otherwise: String?
     /// The reason of the default; empty where the meaning says enough.
-    var reason = ""
-    var needs = ChangeNeed.reload
+    package var reason = ""
+    package var needs = ChangeNeed.reload
     /// The version that had the key first.
-    var since = "1.0"
+    package var since = "1.0"
     /// The default as a file writes it; `nil` where absence has no written form.
-    var standard: String?
+    package var standard: String?
 
     /// The meaning, then the reason of the default, then what a change needs.
-    var text: String {
+    package var text: String {
         var parts = [meaning]
         if let otherwise { parts.append("Without it, \(otherwise).") }
         if !reason.isEmpty { parts.append("Its default: \(reason).") }
