@@ -320,7 +320,7 @@ let package = Package(
         .bridge("CCurl", in: "net", links: ["curl"]),
         .bridge("CNGHTTP2", in: "net", links: ["nghttp2"]),
         .part("OutboundCalls", in: "net", uses: ["Encodings", "Telemetry", "Verification"]),
-        .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL"]),
+        .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL", "Encodings"]),
 
         // Sources/settings: how settings are declared and read.
         .part(
@@ -364,7 +364,8 @@ let package = Package(
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Proxy", "Services", "Telemetry", "Verification"],
+            uses: policy + commands
+                + ["Parties", "Proxy", "Services", "Telemetry", "Verification"],
             links: [standalone]
         ),
 
@@ -403,6 +404,7 @@ let package = Package(
         .support(
             "LoopbackKit",
             uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "EventLoops", "Gateway"]
+                + ["Parties"]
         ),
         .support("ClientKit", uses: app),
         .support(
@@ -462,16 +464,18 @@ let package = Package(
         ),
         .tests(
             "Gateway",
-            uses: policy + process + ["AppleStandIn", "KeyStore", "LoopbackKit", "Telemetry"]
+            uses: policy + process
+                + ["AppleStandIn", "EventLoops", "KeyStore", "LoopbackKit", "Telemetry"]
         ),
         .tests("EventLoops"),
         .tests("OutboundCalls"),
-        .tests("Services", uses: policy + verdict + ["Telemetry"]),
+        .tests("Services", uses: policy + verdict + ["Parties", "Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests(
             "Parties",
             uses: policy + verdict + stand
-                + ["AppleStandIn", "OutboundCalls", "Telemetry", "TestSupport"]
+                + ["AppleStandIn", "ConfigurationReading", "LoopbackKit", "OutboundCalls"]
+                + ["Services", "SettingsReading", "Telemetry", "TestSupport"]
         ),
         .tests(
             "PortcullisClient",

@@ -1,4 +1,5 @@
 import Cryptography
+package import Parties
 package import Rules
 
 /// A configuration with its problems.
@@ -31,12 +32,15 @@ package enum ConfigurationLoader {
     ///
     /// Reads the file, the rule files and the certificates of test authorities; checks the files of
     /// TLS. It writes nothing, resolves no name and opens no socket.
+    ///
+    /// - parties: those whose proofs the file may name.
     package static func load(
         _ path: String,
-        files: some ConfigurationFiles = DiskFiles()
+        files: some ConfigurationFiles = DiskFiles(),
+        parties: [any ProofParty.Type] = ProofParties.standard
     ) -> LoadedConfiguration {
         let log = ProblemLog()
-        let configuration = read(path, files: files, log: log)
+        let configuration = read(path, files: files, parties: parties, log: log)
         return LoadedConfiguration(configuration: configuration, problems: [])
             .adding(log.problems)
     }
@@ -70,19 +74,28 @@ package enum ConfigurationLoader {
     private static func stated(
         _ path: String,
         files: some ConfigurationFiles,
+        parties: [any ProofParty.Type] = ProofParties.standard,
         log: ProblemLog
     ) -> StatedConfiguration? {
         let use = "listen: …, origins: … and default: …"
         guard let root = node(path, use: use, files: files, log: log) else { return nil }
-        return StatedConfiguration(root, folder: FilePath.folder(of: path), log: log)
+        return StatedConfiguration(
+            root,
+            folder: FilePath.folder(of: path),
+            parties: parties,
+            log: log
+        )
     }
 
     private static func read(
         _ path: String,
         files: some ConfigurationFiles,
+        parties: [any ProofParty.Type],
         log: ProblemLog
     ) -> GatewayConfiguration? {
-        guard let stated = stated(path, files: files, log: log) else { return nil }
+        guard let stated = stated(path, files: files, parties: parties, log: log) else {
+            return nil
+        }
         var rules: [StatedRule] = []
         switch stated.rules {
         case .none: break

@@ -38,6 +38,8 @@ package struct GatewaySettings: Sendable, Declared {
     package var hooks = HookSettings()
     /// In the order of the file; rules refer to them by index.
     package internal(set) var proofs: [ProofSettings] = []
+    /// The parties whose proofs the file may name.
+    package internal(set) var parties: [any ProofParty.Type] = ProofParties.standard
     package var endpointsPath = "/.well-known/app-attest"
     package var servesPlan = false
     package var probes = ProbePaths()

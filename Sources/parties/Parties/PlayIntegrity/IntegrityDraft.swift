@@ -3,7 +3,7 @@ package import SettingsReading
 import Tokens
 
 /// The keys of `kind: play-integrity`.
-package struct IntegrityDraft: Declared {
+package struct IntegrityDraft: Declared, ProofDraft {
     package static let keys = Keys<Self> {
         Key("service_account", into: \.account) { $0.filePath($1, use: "a file's path") }
             .means("The key file of a service account, with which Google reads tokens.")
@@ -20,8 +20,8 @@ package struct IntegrityDraft: Declared {
         TokenCallSettings.keys.all.map { Key($0, of: \.calls) }
     }
 
-    /// The field of the tokens, unless another is named.
-    package static let field = "app-attest-integrity-token"
+    package static var keyNames: [String] { keys.names }
+
     /// The keys about Google's service, which a local decoder does not ask.
     private static let serviceKeys = ["url"] + TokenCallSettings.keys.names
 

@@ -2,7 +2,7 @@ import Rules
 package import SettingsReading
 
 /// The keys of `kind: siteverify`.
-package struct SiteverifyDraft: Declared {
+package struct SiteverifyDraft: Declared, ProofDraft {
     package static let keys = Keys<Self> {
         Key("service", into: \.service) { $0.word($1) }.means("Who is asked about tokens.")
         Key("url", orNone: \.url, OutboundKeys.address)
@@ -34,6 +34,8 @@ package struct SiteverifyDraft: Declared {
             use: "min_score: at most max_score, which is \(greatest.value)"
         )
     }
+
+    package static var keyNames: [String] { keys.names }
 
     private static let scoreUse = "a score from 0 to 1, such as 0.5"
 
@@ -113,7 +115,7 @@ package struct SiteverifyDraft: Declared {
     }
 
     /// The settings, with the files read; `nil` where there is an error, which was reported.
-    package func validated(_ files: NamedFiles) -> SiteverifySettings? {
+    package func validated(_ files: NamedFiles, hasStore: Bool) -> SiteverifySettings? {
         let log = reader.log
         let certificates = files.roots(reader)
         guard let text = secretText(files), let service, let address else { return nil }

@@ -4,7 +4,11 @@ package import SettingsReading
 package import Tokens
 
 /// The settings of a proof of `kind: jwt`.
-package struct JWTSettings: Sendable, Declared {
+package struct JWTSettings: ProofPartySettings, Declared {
+    package typealias Draft = Stated<JWTSettings>
+
+    package static let kind = "jwt"
+
     /// Where the issuer's public keys come from.
     package enum Source: Sendable {
         /// A file, which is read at a start and at a reload.
@@ -13,11 +17,22 @@ package struct JWTSettings: Sendable, Declared {
         case address(KeySetAddress)
     }
 
+    /// The name of the proof.
+    package let name: String
     package private(set) var terms = TokenTerms(issuer: "", audiences: [], algorithms: [])
     private var address = KeySetAddress()
     private var keySet: TokenKeySet?
 
-    package init() {}
+    fileprivate init(name: String) { self.name = name }
+
+    package func changes(to next: Self, at keyPath: String) -> [SettingChange] {
+        Self.keys.changes(from: self, to: next, at: keyPath)
+    }
+
+    /// The address of its keys; `nil` where they are not fetched.
+    var keySetAddress: KeySetAddress? {
+        if case .address(let address) = keys { address } else { nil }
+    }
 
     package var keys: Source { keySet.map { .set($0) } ?? .address(address) }
 
@@ -47,7 +62,7 @@ package struct JWTSettings: Sendable, Declared {
     }
 
     /// The keys without which a proof of this kind is none.
-    package static func require(_ reader: MappingReader) {
+    fileprivate static func require(_ reader: MappingReader) {
         let algorithms = TokenAlgorithm.allCases.map(\.rawValue).joined(separator: ", ")
         reader.require("keys", use: "keys: { url: https://… } or { file: keys.json }")
         reader.require("issuer", use: "issuer: the text of the iss claim")
@@ -155,10 +170,16 @@ package struct JWTSettings: Sendable, Declared {
     }
 }
 
-extension Stated<JWTSettings> {
-    /// The settings; `nil` where there is an error, which was reported.
-    ///
-    /// - hasStore: whether there is a store that remembers spent tokens.
+extension Stated: ProofDraft where Section == JWTSettings {
+    package static var keyNames: [String] { JWTSettings.keys.names }
+
+    package init(_ reader: MappingReader, name: String, isMeant: Bool) {
+        if isMeant { JWTSettings.require(reader) }
+        self.init(reader, over: JWTSettings(name: name))
+    }
+
+    package var needsStore: Bool { value.terms.use == .once }
+
     package func validated(_ files: NamedFiles, hasStore: Bool) -> JWTSettings? {
         guard gives(["keys", "issuer", "audience", "algorithms"]) else { return nil }
         if let once = located("once", \.terms.use), !hasStore {

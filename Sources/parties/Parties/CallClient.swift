@@ -1,14 +1,13 @@
 import Cryptography
 import Dispatch
 import EventLoops
-import OutboundCalls
-import Parties
+package import OutboundCalls
 import Synchronization
 
 /// Makes the calls to a party: performs the actions of a ``CallQueue``, on a queue of its own.
 ///
 /// Nothing runs before the first call.
-final class CallClient<Party: CalledParty>: Sendable {
+package final class CallClient<Party: CalledParty>: Sendable {
     private struct Board {
         var machine: CallQueue<Party>
         var askers: [CallLine.Ticket: @Sendable (CallReply) -> Void] = [:]
@@ -18,16 +17,16 @@ final class CallClient<Party: CalledParty>: Sendable {
 
     private let queue: DispatchQueue
     private let board: Mutex<Board>
-    private let https: HTTPSCalls
+    private let https: any HTTPSSending
     private let wallClock: @Sendable () -> Int64
 
     /// - name: of the queue, for debuggers.
     /// - https: makes the calls, and those of others.
     /// - wallClock: milliseconds since 1970.
-    init(
+    package init(
         _ name: String,
         _ settings: Party.Settings,
-        _ https: HTTPSCalls,
+        _ https: any HTTPSSending,
         wallClock: @escaping @Sendable () -> Int64
     ) {
         queue = DispatchQueue(label: "portcullis.\(name)")
@@ -37,7 +36,9 @@ final class CallClient<Party: CalledParty>: Sendable {
     }
 
     /// Sets the function that gets notices for operators. It is called on the client's queue.
-    func watch(_ tell: @escaping @Sendable (CallNotice<Party.Call>, _ detail: String?) -> Void) {
+    package func watch(
+        _ tell: @escaping @Sendable (CallNotice<Party.Call>, _ detail: String?) -> Void
+    ) {
         board.withLock { $0.tell = tell }
     }
 
@@ -45,7 +46,7 @@ final class CallClient<Party: CalledParty>: Sendable {
     ///
     /// `done` is called exactly once, within `call.timeout`, on the client's queue; it must not
     /// wait.
-    func send(_ call: Party.Call, _ done: @escaping @Sendable (CallReply) -> Void) {
+    package func send(_ call: Party.Call, _ done: @escaping @Sendable (CallReply) -> Void) {
         queue.async { [self] in
             let ticket = board.withLock { board in
                 board.lastTicket += 1
@@ -62,13 +63,13 @@ final class CallClient<Party: CalledParty>: Sendable {
     }
 
     /// Takes a new configuration.
-    func reload(_ settings: Party.Settings) {
+    package func reload(_ settings: Party.Settings) {
         queue.async { [self] in change { $0.replaced(settings, $1) } }
     }
 
     /// Replies to all callers that no call is made any more, then calls `ended`. The calls under
-    /// way end with ``HTTPSCalls``.
-    func stop(_ ended: @escaping @Sendable () -> Void) {
+    /// way end with the sender.
+    package func stop(_ ended: @escaping @Sendable () -> Void) {
         queue.async { [self] in
             change { $0.stopped($1) }
             ended()
@@ -76,7 +77,7 @@ final class CallClient<Party: CalledParty>: Sendable {
     }
 
     /// The counts, and the state of the hosts.
-    func read<Value>(_ look: (CallQueue<Party>) -> sending Value) -> sending Value {
+    package func read<Value>(_ look: (CallQueue<Party>) -> sending Value) -> sending Value {
         board.withLock { look($0.machine) }
     }
 
@@ -122,56 +123,6 @@ final class CallClient<Party: CalledParty>: Sendable {
 }
 
 /// Makes the calls to Apple.
-typealias AppleClient = CallClient<AppleCalls>
+package typealias AppleClient = CallClient<AppleCalls>
 
 extension CallClient: AppleCalling where Party == AppleCalls {}
-
-extension HTTPSCalls {
-    /// The time that the end of the process waits for ``stop(_:)``: libcurl before 7.87 waits for
-    /// running look-ups of names.
-    static let stopTime = DispatchTimeInterval.seconds(5)
-}
-
-extension CallFailure {
-    init(_ reason: HTTPSFault.Reason) {
-        switch reason {
-        case .unreachable: self = .unreachable
-        case .tls: self = .tls
-        case .timeout: self = .timeout
-        case .broken: self = .broken
-        case .answerTooLong: self = .answerTooLong
-        case .garbled: self = .garbled
-        case .stopped: self = .stopping
-        }
-    }
-}
-
-extension CallReply {
-    init(_ result: Result<HTTPSAnswer, HTTPSFault>) {
-        switch result {
-        case .success(let answer):
-            self = .answered(
-                status: answer.status,
-                retryAfter: answer.retryAfter,
-                body: answer.content
-            )
-        case .failure(let fault): self = .failed(CallFailure(fault.reason))
-        }
-    }
-}
-
-extension HTTPSRequest {
-    init(_ call: CallRequest) {
-        self.init(
-            url: call.url,
-            fields: call.fields.map { ($0.name, $0.value) },
-            contentType: call.contentType,
-            content: call.content,
-            timeout: call.timeout,
-            roots: call.roots,
-            proxy: call.proxy,
-            avoidsOldConnections: call.avoidsOldConnections,
-            answerBytesMax: call.answerBytesMax
-        )
-    }
-}

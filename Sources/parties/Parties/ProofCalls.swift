@@ -1,19 +1,17 @@
 import Dispatch
 import EventLoops
-import KeyStore
+package import KeyStore
 import Logging
-import OutboundCalls
-import Parties
-import Services
-import Signatures
+package import OutboundCalls
+package import Signatures
 import Synchronization
-import Verification
+package import Verification
 
 /// The calls to services that know the tokens of `proofs`, and the tokens that were used.
 ///
 /// It runs on the event loops and on the queue of the client that makes the calls, and never waits.
 /// No line of the log has a token or a secret.
-final class ProofCalls<Party: CalledParty>: Sendable
+package final class ProofCalls<Party: CalledParty>: Sendable
 where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family == String {
     private struct State {
         /// By the names of the proofs.
@@ -37,42 +35,33 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     private let state = Mutex(State())
 
     /// - name: of the queues, for debuggers.
-    /// - wallClock: milliseconds since 1970.
-    init(
-        _ name: String,
-        _ settings: Party.Settings,
-        _ store: KeyTable,
-        _ https: HTTPSCalls,
-        _ log: Logger,
-        _ wallClock: @escaping @Sendable () -> Int64
-    ) {
-        calls = CallClient(name, settings, https, wallClock: wallClock)
+    package init(_ name: String, _ settings: Party.Settings, _ context: PartyContext) {
+        calls = CallClient(name, settings, context.transport, wallClock: context.wallClock)
         queue = DispatchQueue(label: "portcullis.\(name).store")
-        self.store = store
-        self.log = log
+        (store, log) = (context.store, context.log)
         calls.watch { [log] notice, detail in Self.tell(notice, detail, log) }
     }
 
     /// A reload is about to serve this configuration. Used tokens stay used.
-    func loaded(_ settings: Party.Settings) { calls.reload(settings) }
+    package func loaded(_ settings: Party.Settings) { calls.reload(settings) }
 
     /// Replies to all waiting requests that no call is made any more.
-    func stop(_ ended: @escaping @Sendable () -> Void) { calls.stop(ended) }
+    package func stop(_ ended: @escaping @Sendable () -> Void) { calls.stop(ended) }
 
     /// As ``CallClient/send(_:_:)``.
-    func send(_ call: Party.Call, _ done: @escaping @Sendable (CallReply) -> Void) {
+    package func send(_ call: Party.Call, _ done: @escaping @Sendable (CallReply) -> Void) {
         calls.send(call, done)
     }
 
     // MARK: Used tokens
 
     /// A token that its service is about to be asked about.
-    struct Shown: Sendable {
-        let proof: String
-        let client: TokenClient
-        let digest: SHA256Digest
+    package struct Shown: Sendable {
+        package let proof: String
+        package let client: TokenClient
+        package let digest: SHA256Digest
 
-        init(_ text: [UInt8], of proof: String, _ client: TokenClient) {
+        package init(_ text: [UInt8], of proof: String, _ client: TokenClient) {
             (self.proof, self.client) = (proof, client)
             // The name is no part of a token: a zero byte ends it.
             digest = SHA256.digest(of: Array(proof.utf8) + [0] + text)
@@ -82,12 +71,12 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     /// A token is to be asked about.
     ///
     /// - Returns: what is known of it without a call; `nil` when the service is to be asked.
-    func begin(_ token: Shown, _ limits: UsedTokens.Limits) -> TokenChecking? {
+    package func begin(_ token: Shown, _ limits: UsedTokens.Limits) -> TokenChecking? {
         let beginning = state.withLock { state in
             var used = state.used.removeValue(forKey: token.proof) ?? UsedTokens(limits)
             defer { state.used[token.proof] = used }
             used.raise(tokensMax: limits.tokensMax)
-            return used.begin(token.digest, of: token.client, now: ControlPlane.monotonicSeconds)
+            return used.begin(token.digest, of: token.client, now: MonotonicClock.seconds)
         }
         switch beginning {
         case .begun: return nil
@@ -98,19 +87,19 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     }
 
     /// A token of which nothing has to be asked.
-    func known(_ finding: TokenFinding, _ word: String, _ proof: String) -> TokenChecking {
+    package func known(_ finding: TokenFinding, _ word: String, _ proof: String) -> TokenChecking {
         count(word, proof)
         return .known(finding)
     }
 
     /// What ``begin(_:_:)`` has begun has ended.
-    func finish(_ token: Shown, isSpent: Bool) {
+    package func finish(_ token: Shown, isSpent: Bool) {
         state.withLock { state in
             state.used[token.proof]?.end(
                 token.digest,
                 of: token.client,
                 isSpent: isSpent,
-                now: ControlPlane.monotonicSeconds
+                now: MonotonicClock.seconds
             )
         }
     }
@@ -119,7 +108,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     /// fleet. The services promise the same, but their promise can't be checked here.
     ///
     /// - fresh: the finding when it was not spent before.
-    func spend(
+    package func spend(
         _ token: SpentToken,
         fresh: TokenFinding,
         _ found: @escaping @Sendable (TokenFinding) -> Void
@@ -138,12 +127,12 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     // MARK: For operators
 
     /// Counts what was found of a token.
-    func count(_ word: String, _ proof: String) {
+    package func count(_ word: String, _ proof: String) {
         state.withLock { $0.outcomes[Outcome(proof: proof, word: word), default: 0] &+= 1 }
     }
 
     /// Reports what an operator has to mend; `nil` for nothing.
-    func tell(_ word: String, _ proof: String, next: String?) {
+    package func tell(_ word: String, _ proof: String, next: String?) {
         guard let next else { return }
         let untold = state.withLock {
             $0.pace.untold(of: Outcome(proof: proof, word: word), now: MonotonicClock.nanoseconds)
@@ -172,7 +161,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     }
 
     /// The state of the calls, for the admin pages.
-    var facts: ProofCallFacts {
+    package var facts: ProofCallFacts {
         var facts: ProofCallFacts = calls.read { machine in
             var facts = ProofCallFacts()
             facts.services = machine.standing.map { proof, line in

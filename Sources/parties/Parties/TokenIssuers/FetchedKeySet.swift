@@ -1,12 +1,9 @@
-import ConfigurationReading
 import Cryptography
 import Dispatch
 import Encodings
 import EventLoops
 import Logging
 import OutboundCalls
-import Parties
-import Services
 import Signatures
 import Synchronization
 import Tokens
@@ -43,26 +40,15 @@ final class FetchedKeySet: Sendable {
     private let name: String
     /// The copy on disk; `nil` without a store.
     private let path: String?
-    private let https: HTTPSCalls
-    private let log: Logger
-    private let wallSeconds: @Sendable () -> Int64
+    private let context: PartyContext
     private let queue: DispatchQueue
     private let state: Mutex<State>
 
-    init(
-        _ address: KeySetAddress,
-        name: String,
-        path: String?,
-        _ https: HTTPSCalls,
-        _ log: Logger,
-        wallSeconds: @escaping @Sendable () -> Int64
-    ) {
+    init(_ address: KeySetAddress, name: String, _ context: PartyContext) {
         self.address = address
         self.name = name
-        self.path = path.map { "\($0).keys-\(Self.suffix(of: address.url))" }
-        self.https = https
-        self.log = log
-        self.wallSeconds = wallSeconds
+        self.context = context
+        path = context.copies.map { "\($0).keys-\(Self.suffix(of: address.url))" }
         queue = DispatchQueue(label: "portcullis.keys.\(name)", qos: .utility)
         let bounds = FetchSchedule.Bounds(least: address.intervalMin, most: address.intervalMax)
         state = Mutex(State(schedule: FetchSchedule(bounds), facts: KeySetFacts(proof: name)))
@@ -77,7 +63,7 @@ final class FetchedKeySet: Sendable {
 
     /// The state for operators.
     var facts: KeySetFacts {
-        let now = wallSeconds()
+        let now = context.wallSeconds
         return state.withLock { state in
             var facts = state.facts
             facts.ageSeconds = state.confirmedAt.map { max(now - $0, 0) }
@@ -134,7 +120,7 @@ final class FetchedKeySet: Sendable {
         request.keptFields = FetchedFields.names
         request.fields = [("Accept", "application/jwk-set+json, application/json")]
         if let tag { request.fields.append(("If-None-Match", tag)) }
-        https.send(request) { [weak self] result in
+        context.transport.send(request) { [weak self] result in
             guard let self else { return }
             queue.async { self.ended(result) }
         }
@@ -171,7 +157,7 @@ final class FetchedKeySet: Sendable {
             FetchedCopy(
                 title: Self.title,
                 url: address.url,
-                date: wallSeconds(),
+                date: context.wallSeconds,
                 tag: tag,
                 text: answer.content
             )
@@ -186,7 +172,7 @@ final class FetchedKeySet: Sendable {
 
     private func answered(_ answer: HTTPSAnswer) {
         let freshness = FetchedFields(answer.fields).freshness
-        let now = wallSeconds()
+        let now = context.wallSeconds
         wait(
             state.withLock { state in
                 state.confirmedAt = now
@@ -206,7 +192,7 @@ final class FetchedKeySet: Sendable {
         }
         if untold != nil {
             let use = isUnknown ? "no token can be checked" : "the set before stays in use"
-            log.warning(
+            context.log.warning(
                 """
                 the keys of the proof \(name) can't be fetched, \(outcome): \(detail); \(use); \
                 next: see rules/docs/tokens.md
@@ -227,7 +213,7 @@ final class FetchedKeySet: Sendable {
             guard let copy = FetchedCopy(bytes, title: Self.title), copy.url == address.url,
                 let keys = try? TokenKeySet(json: copy.text)
             else {
-                log.warning("the copy \(path) can't be understood, and is replaced")
+                context.log.warning("the copy \(path) can't be understood, and is replaced")
                 return nil
             }
             state.withLock { state in
@@ -236,9 +222,9 @@ final class FetchedKeySet: Sendable {
                 state.facts.keys = keys.count
                 state.confirmedAt = copy.date
             }
-            return max(wallSeconds() - copy.date, 0)
+            return max(context.wallSeconds - copy.date, 0)
         } catch {
-            log.warning("the copy \(path): \(error.text)")
+            context.log.warning("the copy \(path): \(error.text)")
             return nil
         }
     }
@@ -248,7 +234,7 @@ final class FetchedKeySet: Sendable {
         do throws(WholeFile.Fault) {
             try WholeFile.replace(path, by: copy.bytes)
         } catch {
-            log.warning("\(error.text); a restart begins without the newest keys")
+            context.log.warning("\(error.text); a restart begins without the newest keys")
         }
     }
 }

@@ -1,5 +1,3 @@
-internal import CCurl
-
 /// A request to another party's service: a POST with content, or a GET without.
 package struct HTTPSRequest: Sendable {
     /// `https://host[:port]/path`.
@@ -22,6 +20,26 @@ package struct HTTPSRequest: Sendable {
     package var avoidsOldConnections = false
     /// The longest answer that is accepted.
     package var answerBytesMax = 256 << 10
+
+    package init(url: String, timeout: Duration) { (self.url, self.timeout) = (url, timeout) }
+
+    package init(_ call: CallRequest) {
+        self.init(url: call.url, timeout: call.timeout)
+        fields = call.fields.map { ($0.name, $0.value) }
+        (contentType, content) = (call.contentType, call.content)
+        (roots, proxy) = (call.roots, call.proxy)
+        avoidsOldConnections = call.avoidsOldConnections
+        answerBytesMax = call.answerBytesMax
+    }
+}
+
+/// Makes the calls to all parties.
+package protocol HTTPSSending: Sendable {
+    /// Begins a call. `done` is called once, on any thread, and must not wait.
+    func send(
+        _ request: HTTPSRequest,
+        _ done: @escaping @Sendable (Result<HTTPSAnswer, HTTPSFault>) -> Void
+    )
 }
 
 /// The answer of a service.
@@ -33,6 +51,16 @@ package struct HTTPSAnswer: Hashable, Sendable {
     /// Those of ``HTTPSRequest/keptFields`` that it has, by their names in lower case. Several
     /// fields of one name are joined by commas (RFC 9110 §5.2).
     package var fields: [String: String] = [:]
+
+    package init(
+        status: Int,
+        retryAfter: Int?,
+        content: [UInt8],
+        fields: [String: String] = [:]
+    ) {
+        (self.status, self.retryAfter) = (status, retryAfter)
+        (self.content, self.fields) = (content, fields)
+    }
 }
 
 /// Why a call has no answer.
@@ -59,30 +87,36 @@ package struct HTTPSFault: Error, Sendable {
     /// of the call.
     package let detail: String
 
-    init(_ reason: Reason, _ detail: String) {
+    package init(_ reason: Reason, _ detail: String) {
         self.reason = reason
         self.detail = detail
     }
+}
 
-    /// Maps a result of libcurl. `hasSent`: whether a byte of the request was sent.
-    init(_ code: CURLcode, hasSent: Bool) {
-        let detail = curl_easy_strerror(code).map { String(cString: $0) } ?? "\(code.rawValue)"
-        self.init(Self.reason(code, hasSent: hasSent), detail)
+extension CallFailure {
+    package init(_ reason: HTTPSFault.Reason) {
+        switch reason {
+        case .unreachable: self = .unreachable
+        case .tls: self = .tls
+        case .timeout: self = .timeout
+        case .broken: self = .broken
+        case .answerTooLong: self = .answerTooLong
+        case .garbled: self = .garbled
+        case .stopped: self = .stopping
+        }
     }
+}
 
-    private static func reason(_ code: CURLcode, hasSent: Bool) -> Reason {
-        switch code {
-        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
-            CURLE_PROXY:
-            .unreachable
-        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
-            CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CERTPROBLEM:
-            .tls
-        case CURLE_OPERATION_TIMEDOUT: hasSent ? .timeout : .unreachable
-        case CURLE_WRITE_ERROR, CURLE_FILESIZE_EXCEEDED: .answerTooLong
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
-            .garbled
-        default: hasSent ? .broken : .unreachable
+extension CallReply {
+    package init(_ result: Result<HTTPSAnswer, HTTPSFault>) {
+        switch result {
+        case .success(let answer):
+            self = .answered(
+                status: answer.status,
+                retryAfter: answer.retryAfter,
+                body: answer.content
+            )
+        case .failure(let fault): self = .failed(CallFailure(fault.reason))
         }
     }
 }

@@ -1,5 +1,4 @@
 import AppAttest
-import ConfigurationReading
 import Cryptography
 import Dispatch
 import Encodings
@@ -7,19 +6,17 @@ import EventLoops
 import KeyStore
 import Logging
 import OutboundCalls
-import Parties
-import Proxy
-import Rules
-import Services
+package import Rules
+package import Services
 import Synchronization
 import Tokens
-import Verification
+package import Verification
 
 /// Asks Apple about devices, and stores bits there.
 ///
 /// Performs the decisions of ``UsedTokens`` and ``DeviceUpdates``. It runs on the queues of its
 /// callers and of the client that makes the calls, and never waits.
-final class DeviceCheckClient: DeviceChecking {
+package final class DeviceCheckClient: DeviceChecking {
     struct Board {
         var used: UsedTokens
         var updates = DeviceUpdates()
@@ -31,7 +28,7 @@ final class DeviceCheckClient: DeviceChecking {
     }
 
     /// The settings of the configuration.
-    struct Terms: Sendable {
+    package struct Terms: Sendable {
         /// The teams that have a key under `apple.keys`.
         var teams: AppleTeams
         /// The most time for a call about a change.
@@ -41,40 +38,31 @@ final class DeviceCheckClient: DeviceChecking {
     }
 
     /// The time that the end of the process waits for changes that Apple has not stored yet.
-    static let finishTime = Duration.seconds(5)
+    package static let finishTime = Duration.seconds(5)
 
     private let apple: any AppleCalling
-    private let log: Logger
-    private let wallClock: @Sendable () -> Int64
+    private let context: PartyContext
     private let queue = DispatchQueue(label: "portcullis.devices")
     let board: Mutex<Board>
     /// The successor, which decides about tokens after the hand-over.
     let successor = SuccessorPlace()
 
-    /// - wallClock: milliseconds since 1970.
-    init(
-        _ apple: any AppleCalling,
-        _ settings: AppleSettings,
-        _ log: Logger,
-        _ wallClock: @escaping @Sendable () -> Int64
-    ) {
-        self.apple = apple
-        self.log = log
-        self.wallClock = wallClock
+    package init(_ apple: any AppleCalling, _ settings: AppleSettings, _ context: PartyContext) {
+        (self.apple, self.context) = (apple, context)
         let terms = Terms(settings)
         board = Mutex(Board(used: UsedTokens(terms.used), terms: terms))
     }
 
     /// Takes a new configuration. Used tokens stay used. Pending changes keep their team: they are
     /// made with its key, or lost when it has none any more.
-    func reload(_ terms: Terms) {
+    package func reload(_ terms: Terms) {
         board.withLock { board in
             board.terms = terms
             board.used.raise(tokensMax: terms.used.tokensMax)
         }
     }
 
-    var facts: DeviceFacts {
+    package var facts: DeviceFacts {
         board.withLock { board in
             board.facts.pendingChanges = board.updates.pending
             board.facts.usedTokens = board.used.count
@@ -84,7 +72,7 @@ final class DeviceCheckClient: DeviceChecking {
 
     // MARK: Requests
 
-    func check(
+    package func check(
         _ device: DeviceMention,
         timeout: Duration,
         _ found: @escaping @Sendable (DeviceFinding) -> Void
@@ -108,7 +96,7 @@ final class DeviceCheckClient: DeviceChecking {
     /// ``end(_:of:isSpent:)`` must follow.
     private func begin(_ token: DeviceToken, of client: TokenClient?) -> UsedTokens.Beginning {
         let digest = token.digest
-        let now = ControlPlane.monotonicSeconds
+        let now = MonotonicClock.seconds
         let beginning = board.withLock { $0.used.begin(digest, of: client, now: now) }
         guard beginning == .begun, let successor = successor.holder else { return beginning }
         let claim = claim(digest, by: successor)
@@ -120,7 +108,7 @@ final class DeviceCheckClient: DeviceChecking {
 
     /// The query about a begun token has ended, with or without an answer of Apple.
     private func end(_ token: DeviceToken, of client: TokenClient?, isSpent: Bool) {
-        let now = ControlPlane.monotonicSeconds
+        let now = MonotonicClock.seconds
         board.withLock { $0.used.end(token.digest, of: client, isSpent: isSpent, now: now) }
         guard !isSpent, let successor = successor.holder else { return }
         release(token.digest, by: successor)
@@ -146,7 +134,7 @@ final class DeviceCheckClient: DeviceChecking {
         let call = device.call(
             question,
             transaction: Hex.text(RandomBytes.make(count: 16)),
-            at: wallClock(),
+            at: context.wallClock(),
             timeout: timeout
         )
         apple.send(call) { done(DeviceReply($0, to: question)) }
@@ -162,13 +150,13 @@ final class DeviceCheckClient: DeviceChecking {
 
     // MARK: Changes
 
-    func update(_ device: DeviceMention, _ change: DeviceChange) {
+    package func update(_ device: DeviceMention, _ change: DeviceChange) {
         let (keyID, named) = (device.keyID, named(device))
         take(keyID) { $0.asked(change, of: named, keyID) }
     }
 
     /// Calls `idle` when no change is pending, or after a time, with the number of pending ones.
-    func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
+    package func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
         let once = FirstAnswer<Void> { [self] _ in idle(facts.pendingChanges) }
         let isIdle = board.withLock { board in
             board.idle = { once.give(()) }
@@ -227,7 +215,7 @@ final class DeviceCheckClient: DeviceChecking {
         let now = MonotonicClock.nanoseconds
         guard let untold = board.withLock({ $0.pace.untold(of: why, now: now) }) else { return }
         let more = untold > 0 ? ", and \(untold) more since this was last told" : ""
-        log.error(
+        context.log.error(
             """
             a device's bits were not changed, although an origin asked for it: \(why); key \
             \(keyID.logName)\(more); next: set them by the admin call device-check/update with a \
@@ -238,7 +226,7 @@ final class DeviceCheckClient: DeviceChecking {
 }
 
 extension DeviceCheckClient.Terms {
-    init(_ apple: AppleSettings) {
+    package init(_ apple: AppleSettings) {
         self.init(
             teams: AppleTeams(apple.credentials),
             timeout: apple.timeout,
@@ -267,7 +255,7 @@ extension DeviceFinding {
 // good for no other request, query or validation. An update accepts it nevertheless: an origin
 // changes bits that it has read with this token.
 extension DeviceCheckClient: DeviceCalling {
-    func call(_ call: DeviceCall, _ done: @escaping @Sendable (DeviceCallResult) -> Void) {
+    package func call(_ call: DeviceCall, _ done: @escaping @Sendable (DeviceCallResult) -> Void) {
         let beginning = begin(call.token, of: nil)
         switch (beginning, call.task) {
         case (.begun, _), (.used, .update), (.full, .update): break

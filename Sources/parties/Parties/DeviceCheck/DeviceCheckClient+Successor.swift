@@ -1,7 +1,7 @@
 import Cryptography
-import Encodings
-import OutboundCalls
-import Parties
+package import Encodings
+import EventLoops
+import Signatures
 import Synchronization
 import Tokens
 
@@ -16,10 +16,10 @@ extension DeviceCheckClient {
     }
 
     /// The state that the successor needs. Afterwards only the successor may begin tokens.
-    var state: [UInt8] {
+    package var state: [UInt8] {
         board.withLock { board in
             var out = ByteWriter()
-            board.used.write(to: &out, now: ControlPlane.monotonicSeconds)
+            board.used.write(to: &out, now: MonotonicClock.seconds)
             return out.bytes
         }
     }
@@ -27,11 +27,11 @@ extension DeviceCheckClient {
     /// Reads the state of another process, before any token was used here.
     ///
     /// - Returns: whether it could be read; if not, the client can't be used.
-    func take(_ state: [UInt8]) -> Bool {
+    package func take(_ state: [UInt8]) -> Bool {
         board.withLock { board in
             var state = ByteReader(state)
             do throws(ByteReader.Fault) {
-                try board.used.take(from: &state, now: ControlPlane.monotonicSeconds)
+                try board.used.take(from: &state, now: MonotonicClock.seconds)
                 try state.end()
                 return true
             } catch {
@@ -41,7 +41,7 @@ extension DeviceCheckClient {
     }
 
     /// From now on the successor decides which tokens are free.
-    func handOver(to successor: any Successor) { self.successor.give(to: successor) }
+    package func handOver(to successor: any Successor) { self.successor.give(to: successor) }
 
     func claim(_ token: SHA256Digest, by successor: any Successor) -> UsedTokens.Beginning {
         switch successor.ask(Self.bytes(.claim, token)) {
@@ -64,14 +64,14 @@ extension DeviceCheckClient {
     /// Answers a query of the predecessor.
     ///
     /// - Returns: `nil` when the query is not about tokens.
-    @Sendable func answer(_ question: [UInt8]) -> [UInt8]? {
+    @Sendable package func answer(_ question: [UInt8]) -> [UInt8]? {
         guard let first = question.first, let kind = Question(rawValue: first),
             let token = SHA256Digest(bytes: question.dropFirst())
         else { return nil }
         return board.withLock { board in
             switch kind {
             case .claim:
-                switch board.used.claim(token, now: ControlPlane.monotonicSeconds) {
+                switch board.used.claim(token, now: MonotonicClock.seconds) {
                 case .begun: return [0]
                 case .used: return [1]
                 case .full, .crowded: return [2]

@@ -1,13 +1,44 @@
 import AppAttest
-import ConfigurationReading
 import KeyStore
 import OutboundCalls
-import Parties
-import Rules
+package import Rules
 import Signatures
 import Synchronization
 import Tokens
-import Verification
+package import Verification
+
+/// Google's Play Integrity: each proof of `kind: play-integrity`, whoever reads its tokens.
+package final class IntegrityParty: ProofParty {
+    private let line: ProofCalls<IntegrityCalls>
+    private let access: AccessTokens
+
+    package init(_ settings: [IntegritySettings], _ context: PartyContext) {
+        line = ProofCalls("integrity", settings.compactMap(\.service), context)
+        access = AccessTokens(line) { context.wallSeconds }
+    }
+
+    package func checker(_ settings: IntegritySettings, _ apps: [AppPolicy]) -> any TokenChecker {
+        let named = apps.compactMap { app in app.android.map { (app.id, $0.settings.signers) } }
+        return IntegrityCheck(
+            settings: settings,
+            signers: Dictionary(named) { $0.union($1) },
+            calls: line,
+            access: access
+        )
+    }
+
+    package func serves(_ settings: [IntegritySettings]) {
+        line.loaded(settings.compactMap(\.service))
+    }
+
+    package func loaded(_ settings: [IntegritySettings]) {
+        access.loaded(settings.compactMap(\.service))
+    }
+
+    package var calls: ProofCallFacts { line.facts }
+
+    package func stop(_ ended: @escaping @Sendable () -> Void) { line.stop(ended) }
+}
 
 /// The access tokens by which the gateway asks Google: each is asked for once, by the first request
 /// that needs it, and kept until shortly before its end.
@@ -194,7 +225,7 @@ struct IntegrityCheck: TokenChecker {
 
 extension IntegrityFinding {
     /// The next step for the operator; `nil` where there is nothing to mend.
-    var next: String? {
+    package var next: String? {
         switch self {
         case .good, .refused(.malformed), .refused(.otherPackage), .refused(.otherRequest),
             .refused(.otherSigner), .refused(.unbound), .refused(.expired):
