@@ -420,6 +420,10 @@ let package = Package(
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .testProgram("portcullis-app", uses: app + ["ClientKit", "ProvingDriver"]),
         .testProgram("portcullis-apple", uses: ["AppleStandIn"]),
+        .testProgram(
+            "portcullis-suites",
+            uses: ["Encodings", "KeyAttestation", "RequestBinding", "Signatures", "Tokens"]
+        ),
         .support("FuzzTargets", uses: device + fuzzed),
         .scenarios("FuzzTests", uses: ["FuzzTargets"]),
         .scenarios("TidyTests", uses: []),
@@ -457,6 +461,10 @@ let package = Package(
             uses: policy + kept + ["ConfigurationReading", "LoopbackKit", "TestSupport"]
         ),
         .tests("SQLiteKeyStore", uses: policy + verdict + ["DeviceKey", "TestSupport", grdb]),
+        .scenarios(
+            "SimulationTests",
+            uses: policy + verdict + ["DeviceKey", "SQLiteKeyStore", "TestSupport"]
+        ),
         .tests(
             "ConfigurationReading",
             uses: policy + apple + stand
@@ -467,7 +475,7 @@ let package = Package(
             uses: policy + process
                 + ["AppleStandIn", "EventLoops", "KeyStore", "LoopbackKit", "Telemetry"]
         ),
-        .tests("EventLoops"),
+        .tests("EventLoops", uses: ["COpenSSL"]),
         .tests("OutboundCalls"),
         .tests("Services", uses: policy + verdict + ["Parties", "Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),

@@ -6,8 +6,8 @@ import java.net.HttpURLConnection
 import java.net.URL
 import java.util.Base64
 import java.util.concurrent.Callable
-import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.Executors
+import kotlin.concurrent.thread
 import kotlin.system.exitProcess
 import portcullis.client.Absence
 import portcullis.client.KeyFailure
@@ -28,106 +28,65 @@ private fun post(url: String, document: Any): Map<*, *> {
     return Json.objectOf(stream.use { it.readBytes() }.toString(Charsets.UTF_8)) ?: emptyMap<String, Any>()
 }
 
-/** The device that the proving ground plays. Handles are kept by alias, as a keystore keeps its keys. */
-private class Device(private val url: String, private val install: String) : PortcullisKeys {
-    private class Key(val handle: String, val chain: List<ByteArray>)
+private fun bytes(text: Any?) = Base64.getDecoder().decode(text as String)
 
-    private fun ask(name: String, question: Any): Map<*, *> {
-        val answer = post(url + "/" + name, question)
-        when (answer["error"]) {
-            null -> return answer
+/** The device that the proving ground plays, as Android's keystore: it keeps an install's keys under their names. */
+private class Device(private val url: String, private val record: String) : PortcullisKeys {
+    /** `null` where it has no such key. */
+    private fun ask(call: String, alias: String, vararg more: Pair<String, ByteArray>): Map<*, *>? {
+        val question = more.associate { (name, value) -> name to Base64.getEncoder().encodeToString(value) }
+        val answer = post(url + call, question + ("key" to record + alias))
+        return when (answer["error"]) {
+            null -> answer
+            "missing" -> null
             "transient", "locked" -> throw KeyFailure(KeyFailure.Kind.TRANSIENT)
-            "missing" -> throw KeyFailure(KeyFailure.Kind.MISSING)
             "runtime" -> throw IllegalStateException("a keystore that throws what it likes")
             else -> throw KeyFailure(KeyFailure.Kind.BROKEN)
         }
     }
 
     override fun generate(alias: String, attestationChallenge: ByteArray) {
-        val made = ask("keys", mapOf("challenge" to Base64.getEncoder().encodeToString(attestationChallenge)))
-        val chain = (made["chain"] as List<*>).map { Base64.getDecoder().decode(it as String) }
-        keys[install + alias] = Key(made["key"] as String, chain)
+        ask("/keys", alias, "challenge" to attestationChallenge)
     }
 
-    override fun chain(alias: String) = keys[install + alias]?.chain ?: emptyList()
+    override fun chain(alias: String) = (ask("/chain", alias)?.get("chain") as? List<*>).orEmpty().map { bytes(it) }
 
-    /** The point is at the end of the leaf's key, which its algorithm announces. */
-    override fun point(alias: String): ByteArray? = keys[install + alias]?.let { key ->
-        val factory = java.security.cert.CertificateFactory.getInstance("X.509")
-        factory.generateCertificate(key.chain[0].inputStream()).publicKey.encoded.takeLast(65).toByteArray()
-    }
+    override fun point(alias: String) = ask("/chain", alias)?.let { bytes(it["point"]) }
 
-    override fun sign(alias: String, message: ByteArray): ByteArray? = keys[install + alias]?.let { key ->
-        val question = mapOf("key" to key.handle, "message" to Base64.getEncoder().encodeToString(message))
-        Base64.getDecoder().decode(ask("sign", question)["signature"] as String)
-    }
+    override fun sign(alias: String, message: ByteArray) =
+        ask("/sign", alias, "message" to message)?.let { bytes(it["signature"]) }
 
     override fun delete(alias: String) {
-        keys.remove(install + alias)?.let { ask("delete", mapOf("key" to it.handle)) }
-    }
-
-    companion object {
-        val keys = ConcurrentHashMap<String, Key>()
+        ask("/delete", alias)
     }
 }
 
-private class Driver(private val folder: File) {
-    private val clients = HashMap<Int, PortcullisClient>()
-    private val threads = Executors.newCachedThreadPool()
-    @Volatile private var shift = 0L
-    private var installs = 0
+/** The time of day, and what the steps have added. */
+private class ShiftedClock(@Volatile var ahead: Any?) : PortcullisClock {
+    override fun now() = System.currentTimeMillis() + ((ahead as Double) * 1000).toLong()
+    override fun sleep(milliseconds: Long) = Thread.sleep(milliseconds)
+}
 
-    private val clock = object : PortcullisClock {
-        override fun now() = System.currentTimeMillis() + shift
-        override fun sleep(milliseconds: Long) = Thread.sleep(milliseconds)
-    }
+private class App(start: Map<*, *>, folder: File) {
+    val clock = ShiftedClock(start["ahead"])
+    val client = PortcullisClient(
+        PortcullisConfiguration.Builder(
+            start["gateway"] as String, start["package"] as String, File(folder, start["record"] as String),
+            Device(start["device"] as String, start["record"] as String)
+        ).context((start["context"] as? String)?.toByteArray()).fetchesPlan(start["plan"] == true)
+            .usesSessions(start["sessions"] == true).clock(clock).build()
+    )
 
-    private fun start(step: Map<*, *>) {
-        if (step["state"] == "new") {
-            installs += 1
-            Device.keys.clear()
-        }
-        val name = "record-" + installs + if (step["state"] == "another") "-" + process(step) else ""
-        val builder = PortcullisConfiguration.Builder(
-            step["gateway"] as String, step["package"] as? String ?: PACKAGE, File(folder, name),
-            Device(step["device"] as String, name)
-        )
-        builder.context((step["context"] as? String)?.toByteArray()).fetchesPlan(step["plan"] == true)
-            .usesSessions(step["sessions"] == true).clock(clock)
-        clients[process(step)] = PortcullisClient(builder.build())
-    }
-
-    private fun process(step: Map<*, *>) = (step["process"] as? Double ?: 0.0).toInt()
-
-    private fun client(step: Map<*, *>) = client(process(step))
-
-    private fun client(number: Int) = clients[number] ?: throw IllegalStateException("no such process")
-
-    private fun send(step: Map<*, *>): Map<String, Any> {
-        val beside = (step["beside"] as? List<*> ?: emptyList<Any>()).map { client((it as Double).toInt()) }
-        val count = (step["count"] as? Double ?: 1.0).toInt()
-        val asked = (listOf(client(step)) + beside).flatMap { client -> List(count) { client to it } }
-        val work = asked.map { (client, number) ->
-            Callable {
-                fun filled(text: Any?) = (text as String).replace("{n}", "" + number)
-                val request = PortcullisRequest.Builder(step["method"] as String, filled(step["path"]))
-                for (field in step["fields"] as? List<*> ?: emptyList<Any>()) {
-                    val (name, value) = field as List<*>
-                    request.field(filled(name), filled(value))
-                }
-                (step["content"] as? String)?.let { request.content(it.toByteArray()) }
-                answer(client.send(request.build()))
-            }
-        }
-        return mapOf("answers" to threads.invokeAll(work).map { it.get() })
-    }
-
-    private fun answer(outcome: Outcome): Map<String, Any> {
+    fun answer(request: Map<*, *>): Map<String, Any> {
+        val built = PortcullisRequest.Builder(request["method"] as String, request["path"] as String)
+        for ((name, value) in (request["fields"] as List<*>).map { it as List<*> }) built.field("$name", "$value")
+        request["content"]?.let { built.content(bytes(it)) }
+        val outcome = client.send(built.build())
         val answer = HashMap<String, Any>()
         outcome.response?.let { response ->
             response.use { it.bytes() }
             answer["status"] = response.status
-            answer["fields"] = response.fields.associate { it.name.toLowerCase() to it.value }
+            answer["fields"] = response.fields.associate { it.name to it.value }
         }
         answer["outcome"] = when (outcome) {
             // Where its rule observes, it was served without a proof.
@@ -141,45 +100,43 @@ private class Driver(private val folder: File) {
         }
         return answer
     }
-
-    /** Does a step; the content of the next question. */
-    fun done(step: Map<*, *>): Map<String, Any> {
-        when (step["do"]) {
-            "start" -> start(step)
-            "send" -> return send(step)
-            "clock" -> shift += ((step["seconds"] as Double) * 1000).toLong()
-            "prewarm" -> client(step).prewarm()
-            "reset" -> client(step).reset((step["context"] as? String)?.toByteArray())
-            "sign-out" -> client(step).signOut()
-            "stop" -> clients.remove(process(step))
-            else -> return mapOf("error" to "no such step")
-        }
-        return emptyMap()
-    }
-
-    private companion object {
-        const val PACKAGE = "com.example.shop"
-    }
 }
 
 /** `prove SERVER FOLDER`. */
 fun main(words: Array<String>) {
-    val driver = Driver(File(words[1]))
-    var content: Map<String, Any> = mapOf(
-        "client" to "kotlin", "platform" to "android",
-        "offers" to listOf(
-            "clock", "plan", "sessions", "processes", "installs", "contexts", "redirects", "reset", "prewarm"
-        )
+    val apps = HashMap<Any?, App>()
+    val threads = Executors.newCachedThreadPool()
+
+    fun app(step: Map<*, *>) = apps[step["process"]] ?: throw IllegalStateException("no such process")
+
+    fun answers(requests: List<*>) =
+        threads.invokeAll(requests.map { it as Map<*, *> }.map { Callable { app(it).answer(it) } }).map { it.get() }
+
+    /** The content of the next question. */
+    fun done(step: Map<*, *>): Map<String, Any> {
+        when (step["do"]) {
+            "start" -> apps[step["process"]] = App(step, File(words[1]))
+            "send" -> return mapOf("answers" to answers(step["requests"] as List<*>))
+            "clock" -> app(step).clock.ahead = step["ahead"]
+            "prewarm" -> app(step).let { thread { it.client.prewarm() } }
+            "reset" -> app(step).client.reset((step["context"] as? String)?.toByteArray())
+            "sign-out" -> app(step).client.signOut()
+            "stop" -> apps.remove(step["process"])
+            else -> throw IllegalStateException("no such step")
+        }
+        return emptyMap()
+    }
+
+    val offers = listOf(
+        "clock", "plan", "sessions", "processes", "installs", "contexts", "redirects", "reset", "prewarm"
     )
+    var content: Map<String, Any> = mapOf("client" to "kotlin", "platform" to "android", "offers" to offers)
     while (true) {
         val step = post(words[0] + "/next", content)
-        if (step["do"] == null) {
-            System.err.println("the proving ground says: " + step["error"])
-            exitProcess(2)
-        }
+        check("do" in step) { "the proving ground says: " + step["error"] }
         if (step["do"] == "end") exitProcess(if (step["failed"] == 0.0) 0 else 1)
         content = try {
-            driver.done(step)
+            done(step)
         } catch (error: Exception) {
             mapOf("error" to "" + error)
         }

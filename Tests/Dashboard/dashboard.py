@@ -83,6 +83,9 @@ def sample_report(status):
         failed = 60 * number + 18
         step = lambda percent: {"percent": percent, "requests": failed * percent // 100,
                                 "installs": percent // 4, "addresses": percent // 5}
+        group = lambda os, version, refused, reasons: {
+            "os": os, "os_version": version, "verified": 200, "missing": 4, "unsupported": 0, "invalid": 8, "errors": 0,
+            "preflight": 0, "refused": refused, "reasons": reasons}
         window = lambda name: {
             "window": name, "seconds": 3000, "requests": 1400, "verified": 1000 - failed, "missing": failed - 10,
             "unsupported": 1, "invalid": 8, "errors": 1, "preflight": 400, "refused": failed // 3, "installs": 31,
@@ -93,7 +96,10 @@ def sample_report(status):
             "versions": [{"version": MARKUP, "source": "claimed", "environment": "none", "verified": 0,
                           "missing": 9, "unsupported": 0, "invalid": 0, "errors": 0, "preflight": 0, "reasons": []},
                          {"version": "1042", "source": "signed", "environment": "production", "verified": 900,
-                          "missing": 0, "unsupported": 0, "invalid": 8, "errors": 1, "preflight": 0, "reasons": []}]}
+                          "missing": 0, "unsupported": 0, "invalid": 8, "errors": 1, "preflight": 0, "reasons": []}],
+            "systems": [group("apple", "26.1", failed // 3, [{"reason": "counter-replayed", "count": 8}]),
+                        group("ios", "18.1", 0, []), group("android", "15", 0, []),
+                        group(None, None, 0, [{"reason": MARKUP, "count": 9}])]}
         rules.append({"id": rule["id"], "mode": rule["mode"], "rollout": rule["rollout"], "gone": False,
                       "windows": [window(name) for name in ("5m", "1h", "1d")]})
         rows = lambda step, length: [[slot, 500 + slot // step % 50, 20 + 9 * number, 1, 4, 0, 0, 8, 0.08 + slot % 7 / 100,
@@ -295,6 +301,18 @@ def with_report(browser, gateway, screenshots):
         cells = visit.page.locator("#rules tbody >> nth=0").locator("tr >> nth=0").locator("td.n").all_text_contents()
         check(f"{name}: a preflight is not judged, and would not be refused",
               cells[0] == "1,000" and cells[2] == "12 · 1.20 %" and "preflight" not in visit.text("#reasons"), cells)
+        rows = visit.page.locator("#groups tbody tr th").all_inner_texts()
+        check(f"{name}: the most refused system is first", rows[0] == "apple 26.1" and len(rows) == 12, rows)
+        check(f"{name}: reasons of a group are text", MARKUP in visit.text("#groups"))
+        visit.page.fill("#groups-only", "iOS 26.1")
+        rows = visit.page.locator("#groups tbody tr").all_inner_texts()
+        check(f"{name}: the view says which rule refuses iOS 26.1", len(rows) == 3 and all("apple 26.1" in row for row in rows)
+              and any("counter-replayed 8" in row for row in rows), rows)
+        visit.shoot(name + "-groups", full=True)
+        visit.page.fill("#groups-only", "")
+        visit.page.select_option("#groups-by", "build")
+        check(f"{name}: builds are a group, too", "1042" in visit.text("#groups"))
+        visit.page.select_option("#groups-by", "os")
         check(f"{name}: notices are text", MARKUP in visit.text("#notices"))
         width = visit.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         check(f"{name}: nothing sticks out of the page", width == 0, width)

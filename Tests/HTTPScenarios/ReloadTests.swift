@@ -212,7 +212,7 @@ extension Scenarios {
             func counted(_ id: String) throws -> [UInt64] {
                 let number = try #require(snapshot.rules.firstIndex { $0.id == id })
                 let tally = snapshot.tally
-                return [tally.requestTimes(rule: number), tally.firstBytes(rule: number)]
+                return [tally.times(.request, rule: number), tally.times(.origin, rule: number)]
                     .map(\.count)
             }
             try expectEqual(counted("slow"), [1, 1])
@@ -228,7 +228,7 @@ extension Scenarios {
             defer { gateway.stop() }
             let server = gateway.server
             try expectEqual(gateway.ask("GET /first HTTP/1.1\r\nHost: a\r\n\r\n").status, 200)
-            try server.wait { $0.tally.requestTimes(rule: 0).count == 1 }
+            try server.wait { $0.tally.times(.request, rule: 0).count == 1 }
             // The event loop is busy: its counts come when the reload has ended.
             let (busy, told) = (Gate(), Gate())
             let found = Mutex<AdminSnapshot?>(nil)
@@ -245,7 +245,7 @@ extension Scenarios {
             try told.pass()
             let snapshot = try #require(found.withLock { $0 })
             let number = try #require(snapshot.rules.firstIndex { $0.id == "first" })
-            expectEqual(snapshot.tally.requestTimes(rule: number).count, 1)
+            expectEqual(snapshot.tally.times(.request, rule: number).count, 1)
         }
 
         @Test(.enabled(if: ChildProcess.tool("openssl") != nil))

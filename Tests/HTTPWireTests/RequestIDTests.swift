@@ -20,7 +20,7 @@ struct RequestIDTests {
     }
 
     private func traceID(_ value: String) throws -> String? {
-        try found("traceparent: \(value)\r\n") { $0.traceID($1) }
+        try found("traceparent: \(value)\r\n") { $0.spanContext($1)?.trace.name }
     }
 
     @Test func `a name of token characters is taken, up to 64 of them`() throws {
@@ -86,11 +86,20 @@ struct RequestIDTests {
         expectEqual(RequestID(0xFEDC_BA98_7654_3210, 0).text, "fedcba98765432100000000000000000")
     }
 
-    @Test func `a trace that begins here is written as the standard has it`() {
-        var out: [UInt8] = []
-        let (trace, span) = (RequestID(1, 2), RequestID(3, 4))
-        HeadWriter.traceParent(trace, span: span, isSampled: true, into: &out)
-        let value = "00-00000000000000010000000000000002-0000000000000004-01"
-        expectEqual(out, Array("traceparent: \(value)\r\n".utf8))
+    @Test func `a span is written as the standard has it, and read again`() throws {
+        let trace = try #require(TraceID(RequestID(1, 2)))
+        for (isSampled, flags) in [(true, "01"), (false, "00")] {
+            var out: [UInt8] = []
+            let span = SpanContext(trace, span: 4, isSampled: isSampled)
+            HeadWriter.traceParent(span, into: &out)
+            let value = "00-00000000000000010000000000000002-0000000000000004-\(flags)"
+            expectEqual(out, Array("traceparent: \(value)\r\n".utf8))
+            _ = try found("traceparent: \(value)\r\n") {
+                expectEqual($0.spanContext($1), span)
+                return nil
+            }
+        }
+        #expect(TraceID(0, 0) == nil && TraceID(RequestID(0, 0)) == nil)
+        expectEqual(SpanContext.text(ofSpan: 0xAB), "00000000000000ab")
     }
 }

@@ -9,33 +9,12 @@ import PortcullisClient
 // The package's driver of the proving ground: it asks for the next step, does it, and says what the
 // app got. RemoteDevice is the device.
 
-/// What a driver does wrong on purpose, so that a test sees that cases fail.
-package enum Misconduct: String, Sendable, CaseIterable {
-    /// Sends an order again that may have run.
-    case insists
-    /// Takes every 401 for the gateway's.
-    case obeysEveryone
-    /// Uses no challenge of an answer.
-    case dropsChallenges
-    /// Keeps no record.
-    case forgets
-    /// Loses what says that a rule observes.
-    case ignoresAdvice
-}
-
 /// A driver for ``PortcullisSession``.
 package final class ProvingDriver {
-    /// What a run came to.
-    package struct End: Sendable {
-        package let passed: Int
-        package let failed: Int
-    }
-
     private let server: RemoteCalls
     private let folder: URL
     private let misconduct: Misconduct?
     private var apps: [Int: DrivenApp] = [:]
-    private var clock = ShiftedClock()
 
     /// - server: where `portcullis-prove` listens.
     /// - folder: for the records of the client. It exists.
@@ -45,7 +24,9 @@ package final class ProvingDriver {
     }
 
     /// Plays all cases.
-    package func run() async throws -> End {
+    ///
+    /// - Returns: how many have failed.
+    package func run() async throws -> Int {
         let offers = [
             "clock", "contexts", "device-tokens", "installs", "plan", "prewarm", "processes",
             "redirects", "reset", "sessions", "support",
@@ -53,12 +34,7 @@ package final class ProvingDriver {
         var result: [String: Any] = ["client": "swift", "platform": "ios", "offers": offers]
         while true {
             let step = try await server.call("/next", result)
-            if step["do"] as? String == "end" {
-                return End(
-                    passed: step["passed"] as? Int ?? 0,
-                    failed: step["failed"] as? Int ?? 0
-                )
-            }
+            if step["do"] as? String == "end" { return step["failed"] as? Int ?? 0 }
             do {
                 result = try await take(step)
             } catch {
@@ -68,57 +44,43 @@ package final class ProvingDriver {
     }
 
     private func take(_ step: [String: Any]) async throws -> [String: Any] {
-        let process = step["process"] as? Int ?? 1
-        if step["do"] as? String == "start" {
-            apps[process]?.kill()
-            apps[process] = try start(step, process)
-            return [:]
-        }
-        if step["do"] as? String == "clock" {
-            clock.advance(by: (step["seconds"] as? NSNumber)?.doubleValue ?? 0)
-            return [:]
-        }
-        guard let app = apps[process] else { throw DriverFault("no process \(process)") }
+        let number = step["process"] as? Int
+        let context = (step["context"] as? String).map { Data($0.utf8) }
         switch step["do"] as? String {
-        case "send":
-            let others = (step["beside"] as? [Int] ?? []).compactMap { apps[$0] }
-            return ["answers": try await DrivenApp.answers(of: [app] + others, to: step)]
-        case "prewarm": _ = await app.session.prewarm()
+        case "start": apps[number ?? 1] = try DrivenApp(step, context, in: folder, misconduct)
+        case "send": return ["answers": try await answers(to: step["requests"])]
+        case "clock": try app(number).clock.advance(to: step)
+        case "prewarm":
+            let session = try app(number).session
+            Task { await session.prewarm() }
         case "reset":
-            if let context = step["context"] as? String {
-                try await app.session.reset(context: Data(context.utf8))
+            let session = try app(number).session
+            if let context {
+                try await session.reset(context: context)
             } else {
-                await app.session.reset()
+                await session.reset()
             }
-        case "sign-out": await app.session.signOut()
-        case "stop": app.kill()
+        case "sign-out": try await app(number).session.signOut()
+        case "stop": apps[number ?? 1] = nil
         default: throw DriverFault("an unknown step")
         }
         return [:]
     }
 
-    private func start(_ step: [String: Any], _ process: Int) throws -> DrivenApp {
-        guard let gateway = (step["gateway"] as? String).flatMap(URL.init(string:)),
-            let device = (step["device"] as? String).flatMap(URL.init(string:))
-        else { throw DriverFault("no gateway") }
-        if step["state"] as? String == "new" || misconduct == .forgets {
-            for app in apps.values { app.kill() }
-            (apps, clock) = ([:], ShiftedClock())
-            for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
-                try FileManager.default.removeItem(at: folder.appending(path: name))
-            }
+    private func app(_ number: Int?) throws -> DrivenApp {
+        guard let app = number.flatMap({ apps[$0] }) else { throw DriverFault("no such process") }
+        return app
+    }
+
+    private func answers(to requests: Any?) async throws -> [[String: Any]] {
+        let work = try (requests as? [[String: Any]] ?? []).map { request in
+            let app = try app(request["process"] as? Int)
+            return (app, try app.request(request))
         }
-        var configuration = PortcullisConfiguration(gateway: gateway)
-        configuration.routeMemory = .none
-        configuration.clock = clock
-        configuration.fetchesPlan = step["plan"] as? Bool ?? false
-        configuration.usesSessions = step["sessions"] as? Bool ?? false
-        configuration.context = (step["context"] as? String).map { Data($0.utf8) }
-        let isAnother = step["state"] as? String == "another"
-        let record = folder.appending(path: isAnother ? "record-\(process)" : "record")
-        var remote = RemoteDevice(device)
-        remote.isSupported = step["supported"] as? Bool ?? true
-        return DrivenApp(configuration, gateway, remote, record, misconduct)
+        return await withTaskGroup(of: DrivenAnswer.self) { group in
+            for (app, request) in work { group.addTask { await app.answer(to: request) } }
+            return await group.reduce(into: []) { $0.append($1.json) }
+        }
     }
 }
 
@@ -129,92 +91,89 @@ struct DriverFault: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// An app under the driver: a session, and what ends with it.
-struct DrivenApp {
+/// An app under the driver.
+private struct DrivenApp: Sendable {
     let session: PortcullisSession
-    private let gateway: URL
-    private let life: Life
-    /// Whether it sends an order again that may have run.
-    private let insists: Bool
+    let clock = ShiftedClock()
+    private let gateway: String
+    private let misconduct: Misconduct?
 
     init(
-        _ configuration: PortcullisConfiguration,
-        _ gateway: URL,
-        _ device: RemoteDevice,
-        _ record: URL,
+        _ start: [String: Any],
+        _ context: Data?,
+        in folder: URL,
         _ misconduct: Misconduct?
-    ) {
-        var configuration = configuration
-        let life = Life()
-        let service = MortalService(life: life, device: device)
-        configuration.deviceTokens = service
-        (self.gateway, self.life, insists) = (gateway, life, misconduct == .insists)
+    ) throws {
+        func text(_ name: String) throws -> String {
+            guard let text = start[name] as? String else { throw DriverFault("no \(name)") }
+            return text
+        }
+        (gateway, self.misconduct) = (try text("gateway"), misconduct)
+        guard let url = URL(string: gateway), let place = URL(string: try text("device")) else {
+            throw DriverFault("no gateway")
+        }
+        var configuration = PortcullisConfiguration(gateway: url)
+        configuration.routeMemory = .none
+        configuration.clock = clock
+        configuration.fetchesPlan = start["plan"] as? Bool ?? false
+        configuration.usesSessions = start["sessions"] as? Bool ?? false
+        configuration.context = context
+        let device = RemoteDevice(place, isSupported: start["supported"] as? Bool ?? true)
+        configuration.deviceTokens = device
+        let record = misconduct == .forgets ? UUID().uuidString : try text("record")
         session = PortcullisSession(
             configuration,
-            service: service,
-            store: MortalStore(life: life, store: FileEnrolmentStore(file: record)),
-            transport: MortalTransport(life: life, misconduct: misconduct)
+            service: device,
+            store: FileEnrolmentStore(file: folder.appending(path: record)),
+            transport: MisreadingTransport(misconduct)
         )
+        clock.advance(to: start)
     }
 
-    /// Ends it as a kill does: from now on it reaches nothing and writes nothing.
-    func kill() { life.end() }
-
-    /// Has each of them send a request as often as the step says, all at once.
-    static func answers(
-        of apps: [DrivenApp],
-        to step: [String: Any]
-    ) async throws -> [[String: Any]] {
-        let numbers = 0..<(step["count"] as? Int ?? 1)
-        let work = try apps.flatMap { app in
-            try numbers.map { (app, try app.request(step, number: $0)) }
-        }
-        return await withTaskGroup(of: DrivenAnswer.self) { group in
-            for (app, request) in work {
-                group.addTask { [session = app.session, insists = app.insists] in
-                    let answer = await DrivenAnswer(to: request, session)
-                    guard insists, answer.mayHaveRun else { return answer }
-                    return await DrivenAnswer(to: request, session)
-                }
-            }
-            return await group.reduce(into: []) { $0.append($1.json) }
-        }
-    }
-
-    private func request(_ step: [String: Any], number: Int) throws -> URLRequest {
-        func filled(_ text: String) -> String { text.replacing("{n}", with: "\(number)") }
-        let path = filled(step["path"] as? String ?? "/")
-        guard let url = URL(string: gateway.absoluteString + path) else {
-            throw DriverFault("\(path) is no path")
+    func request(_ step: [String: Any]) throws -> URLRequest {
+        guard let url = URL(string: gateway + (step["path"] as? String ?? "/")) else {
+            throw DriverFault("no path")
         }
         var request = URLRequest(url: url)
         // On Linux, URLSession waits this long where a connection has ended without an answer.
         request.timeoutInterval = 12
         request.httpMethod = step["method"] as? String
-        request.httpBody = (step["content"] as? String).map { Data($0.utf8) }
+        request.httpBody = (step["content"] as? String).flatMap { Data(base64Encoded: $0) }
         for field in step["fields"] as? [[String]] ?? [] where field.count == 2 {
-            request.setValue(filled(field[1]), forHTTPHeaderField: field[0])
+            request.setValue(field[1], forHTTPHeaderField: field[0])
         }
         return request
+    }
+
+    func answer(to request: URLRequest) async -> DrivenAnswer {
+        let answer = await DrivenAnswer(to: request, session)
+        guard misconduct == .insists, answer.outcome == "may-have-run" else { return answer }
+        return await DrivenAnswer(to: request, session)
+    }
+}
+
+extension ShiftedClock {
+    /// Moves it forward to where a step has it: so many seconds before the system's.
+    fileprivate func advance(to step: [String: Any]) {
+        let ahead = (step["ahead"] as? NSNumber)?.doubleValue ?? 0
+        advance(by: ahead - now.timeIntervalSinceNow)
     }
 }
 
 /// What the app got for one request.
 private struct DrivenAnswer: Sendable {
-    private var outcome = "answered"
+    private(set) var outcome = "answered"
     private var status: Int?
     private var fields: [String: String] = [:]
     private var tokens: [String] = []
     private var error: String?
-
-    var mayHaveRun: Bool { outcome == "may-have-run" }
 
     init(to request: URLRequest, _ session: PortcullisSession) async {
         do {
             let (_, answer) = try await session.data(for: request)
             status = answer.statusCode
             for (name, value) in answer.response.allHeaderFields {
-                fields["\(name)".lowercased()] = "\(value)"
+                fields["\(name)"] = "\(value)"
             }
             if answer.mayHaveRun {
                 outcome = "may-have-run"

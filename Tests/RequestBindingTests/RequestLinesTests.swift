@@ -100,9 +100,20 @@ import Testing
         ("sha-256=", .malformed),
         ("sha-256=::", .malformed),
         ("sha-256=:BwcH:", .malformed),
-        ("SHA-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:", .absent),
+        ("SHA-256=:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:", .malformed),
         ("\(good);p=1", .malformed),
         (",", .malformed),
+        // No dictionary, so that a digest in it says nothing, either.
+        ("\(good),", .malformed),
+        ("\(good), ", .malformed),
+        ("a b=:AAAA:, \(good)", .malformed),
+        ("5=:AAAA:, \(good)", .malformed),
+        ("=:AAAA:, \(good)", .malformed),
+        ("md5=:A=AA:, \(good)", .malformed),
+        ("md5=:AA AA:, \(good)", .malformed),
+        ("md5=:AA_-:, \(good)", .malformed),
+        ("sha-256=:__cHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=:", .malformed),
+        ("*a-5_.b=::, \(good)", .digest(digest)),
     ])
     func `a field reads as`(text: String, reading: ContentDigest.Reading) {
         expectEqual(ContentDigest.read(Array(text.utf8).span), reading)

@@ -93,6 +93,15 @@ import Testing
         expectEqual(verdicts(middle: { $0.extensions = [harmless] }), good)
     }
 
+    /// OpenSSL takes one that it does not know twice (RFC 5280 §4.2; found by x509-limbo).
+    @Test func `an extension that is there twice is refused at each place`() {
+        let twice = [entry("1.2.3", [0x05, 0x00]), entry("1.2.3", [0x05, 0x00])]
+        expectEqual(verdicts(leaf: { $0.extensions += twice }), good.union([.untrusted]))
+        expectEqual(verdicts(middle: { $0.extensions += twice }), good.union([.untrusted]))
+        expectEqual(verdicts(root: { $0.extensions += twice }), good.union([.untrusted]))
+        expectEqual(verdicts(leaf: { $0.extensions += [twice[0]] }), good)
+    }
+
     @Test func `the key identifier and the serial number of the issuer are those that it has`() {
         let own = entry("2.5.29.14", DEREncoder.octetString(keyIdentifier))
         func named(_ identifier: [UInt8], serial: UInt8? = nil) -> CertificateBuilder.Extension {

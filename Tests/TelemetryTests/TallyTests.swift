@@ -42,7 +42,7 @@ import Testing
         tally.addVerdict(rule: 1, slot: 0)
         tally.addFirstByte(rule: 0, nanoseconds: 5)
         tally.renumber([nil, 0])
-        expectEqual((0..<3).map { tally.firstBytes(rule: $0).count }, [0, 1, 0])
+        expectEqual((0..<3).map { tally.times(.origin, rule: $0).count }, [0, 1, 0])
         #expect(tally.verdicts(rule: 0, slot: 0) == 0 && tally.verdicts(rule: 0, slot: 1) == 0)
         expectEqual(tally.verdicts(rule: 1, slot: 1), 1)
     }

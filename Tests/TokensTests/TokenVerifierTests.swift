@@ -317,10 +317,15 @@ struct TokenVerifierTests {
         let token = Self.issuer.token(Self.good)
         let key = Self.issuer.key
         let ours = Issuer.entry(key, id: "two")
-        for more in [#""use":"enc","#, #""alg":"ES384","#, #""alg":"HS256","#] {
+        for more in [
+            #""use":"enc","#, #""alg":"ES384","#, #""alg":"HS256","#, #""key_ops":["encrypt"],"#,
+            #""key_ops":[],"#,
+        ] {
             let keys = try Self.issuer.keys(Issuer.entry(key, id: "one", more: more), ours)
             try expectEqual(Self.fault(token, keys: keys), .unknownKey, "\(more)")
         }
+        let able = Issuer.entry(key, id: "one", more: #""key_ops":["sign","verify"],"#)
+        try expectEqual(Self.fault(token, keys: Self.issuer.keys(able)), nil)
         let secret = #"{"kty":"oct","kid":"one","k":"AAAA"}"#
         try expectEqual(Self.fault(token, keys: Self.issuer.keys(secret, ours)), .unknownKey)
     }
@@ -340,6 +345,9 @@ struct TokenVerifierTests {
         #"{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}"#,
         #"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"AAAA"}]}"#,
         #"{"keys":[],"keys":[]}"#,
+        #"{"keys":[{"kty":"OKP","key_ops":"verify"}]}"#,
+        #"{"keys":[{"kty":"OKP","key_ops":[1]}]}"#,
+        #"{"keys":[{"kty":"OKP","key_ops":[],"key_ops":[]}]}"#,
     ])
     func `a text that is no set of keys is refused`(_ text: String) {
         #expect(throws: TokenKeySet.Fault.self) { try TokenKeySet(json: Array(text.utf8)) }

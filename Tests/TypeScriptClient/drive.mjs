@@ -4,12 +4,12 @@ import * as http from "node:http";
 import * as os from "node:os";
 import * as path from "node:path";
 import { Client } from "./portcullis-client.mjs";
-import { DeviceError, MayHaveRun, TokenNeeded, Unfit } from "./words.mjs";
+import { DeviceError, MayHaveRun, TokenNeeded } from "./words.mjs";
 
+/** Not by `fetch`, which ends a call after five minutes, and a step may take ten. */
 function post(url, value) {
     return new Promise((resolve, reject) => {
-        const options = { method: "POST", agent: false, headers: { "Content-Type": "application/json" } };
-        const request = http.request(url, options, async (answer) => {
+        const request = http.request(url, { method: "POST", agent: false }, async (answer) => {
             let text = "";
             for await (const part of answer) text += part;
             const found = JSON.parse(text);
@@ -22,8 +22,8 @@ function post(url, value) {
 
 class Apple {
     makesKeyFirst = true;
-    constructor({ device, package: name = "com.example.shop", supported = true }) {
-        Object.assign(this, { url: device, package: name, isSupported: supported });
+    constructor(start) {
+        Object.assign(this, { url: start.device, package: start.package, isSupported: start.supported });
     }
     async token() { return (await post(this.url + "/device-token", {})).token; }
     async makeKey() { return (await post(this.url + "/keys", {})).key_id; }
@@ -46,69 +46,46 @@ class Android extends Apple {
     }
 }
 
-async function answerOf(client, step, number) {
-    const fill = (text) => text.replaceAll("{n}", `${number}`);
-    const fields = step.fields.map(([name, value]) => [name, fill(value)]);
-    let result;
+async function answerOf(client, { method, path: target, fields, content }) {
+    const outcomes = [[MayHaveRun, "may-have-run"], [TokenNeeded, "get-token"]];
     try {
-        const answer = await client.send(step.method, fill(step.path), { fields, content: step.content });
-        result = { outcome: answer.unfit ? "unfit" : "answered", answer, error: answer.unfit ?? undefined };
+        const bytes = content == undefined ? null : Buffer.from(content, "base64");
+        const { status, fields: got, unfit } = await client.send(method, target, { fields, content: bytes });
+        return { outcome: unfit ? "unfit" : "answered", status, fields: got };
     } catch (error) {
-        const outcome = error instanceof MayHaveRun ? "may-have-run" : error instanceof TokenNeeded ? "get-token" :
-            error instanceof Unfit ? "unfit" : "failed";
-        result = { outcome, answer: error.answer, tokens: error.tokens, error: `${error.message}` };
+        const outcome = outcomes.find(([kind]) => error instanceof kind)?.[1] ?? "failed";
+        const { status, fields } = error.answer ?? {};
+        return { outcome, status, fields, tokens: error.tokens, error: error.message };
     }
-    const { answer, ...more } = result;
-    return { ...more, status: answer?.status, fields: answer?.fields };
 }
 
 const [server, platform = "ios"] = process.argv.slice(2);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "client-"));
-let ahead = 0, step;
-/** By the number of the process, which is one of this program: two can't share a record. */
+/** By number. They share this process, so two can't share a record, and one that is stopped is forgotten. */
 const clients = new Map();
+
+/** What the driver does for each step; `end` is none of them. */
+const deeds = {
+    start({ process: number, gateway, device, record, ahead, plan, sessions, context, ...more }) {
+        const phone = new (platform == "android" ? Android : Apple)({ device, ...more }), clock = { ahead };
+        const now = () => Date.now() / 1000 + clock.ahead, options = { plan, sessions, context, now };
+        clients.set(number, { clock, client: new Client(gateway, phone, path.join(folder, record), options) });
+    },
+    async send({ requests }) {
+        return { answers: await Promise.all(requests.map((one) => answerOf(clients.get(one.process).client, one))) };
+    },
+    clock({ process: number, ahead }) { clients.get(number).clock.ahead = ahead; },
+    prewarm({ process: number }) { clients.get(number).client.prewarm(); },
+    reset({ process: number, context }) { clients.get(number).client.reset(context); },
+    "sign-out"({ process: number }) { clients.get(number).client.signOut(); },
+    stop({ process: number }) { clients.delete(number); },
+};
+
 const offers = ["clock", "plan", "sessions", "installs", "contexts", "device-tokens", "redirects", "reset", "prewarm",
     ...platform == "ios" ? ["support"] : []];
-let result = { client: "typescript", platform, offers };
-
-/** As a kill does: the client makes no call any more, and writes nothing. */
-function stop(number) {
-    const client = clients.get(number);
-    if (!client) return;
-    client.call = () => new Promise(() => {});
-    client.key.file.save = client.routes.file.save = () => {};
-    clients.delete(number);
-}
-
-function start(step) {
-    const { process: number, state, gateway, plan, sessions, context } = step;
-    stop(number);
-    if (state == "new") {
-        for (const other of [...clients.keys()]) stop(other);
-        fs.rmSync(folder, { recursive: true, force: true });
-    }
-    const now = () => Date.now() / 1000 + ahead, install = path.join(folder, `${state == "another" ? number : 0}`);
-    const device = new (platform == "android" ? Android : Apple)(step);
-    clients.set(number, new Client(gateway, device, install, { plan, sessions, context, now }));
-}
-
+let step, result = { client: "typescript", platform, offers };
 while ((step = await post(server + "/next", result)).do != "end") {
-    result = {};
-    try {
-        const client = clients.get(step.process);
-        if (step.do == "start") start(step);
-        else if (step.do == "send") {
-            const asked = [client, ...(step.beside ?? []).map((number) => clients.get(number))];
-            const sent = asked.flatMap((one) =>
-                Array.from({ length: step.count ?? 1 }, (_, number) => answerOf(one, step, number)));
-            result = { answers: await Promise.all(sent) };
-        }
-        else if (step.do == "clock") ahead += step.seconds;
-        else if (step.do == "prewarm") client.prewarm();
-        else if (step.do == "reset") client.reset(step.context);
-        else if (step.do == "sign-out") client.signOut();
-        else if (step.do == "stop") stop(step.process);
-    } catch (error) { result = { error: `${error.message}` }; }
+    try { result = await deeds[step.do](step) ?? {}; } catch (error) { result = { error: error.message }; }
 }
 fs.rmSync(folder, { recursive: true, force: true });
 process.exit(step.failed ? 1 : 0);

@@ -84,8 +84,8 @@ import ProvingDriver
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         var status: Int32 = 2
         do {
-            let end = try await ProvingDriver(server, folder: folder).run()
-            status = end.failed == 0 ? 0 : 1
+            let failed = try await ProvingDriver(server, folder: folder).run()
+            status = failed == 0 ? 0 : 1
         } catch {
             print("the proving ground at \(server) does not go on: \(error)")
         }

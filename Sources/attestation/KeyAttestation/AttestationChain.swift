@@ -134,23 +134,41 @@ extension X509Certificate {
         guard let scheme = signatureScheme, scheme.key == .rsa else {
             return isSigned(byKeyOf: issuer)
         }
-        // swift-crypto takes keys of 2048 bits and more.
         guard issuer.subjectKey.algorithm == Self.rsa,
-            let key = try? _RSA.Signing.PublicKey(derRepresentation: issuer.subjectPublicKeyInfo)
+            let key = RSAPublicKey(der: issuer.subjectPublicKeyInfo)
         else { return false }
-        return switch scheme.hash {
-        case .sha256: isSigned(by: key, Crypto.SHA256.hash(data: signed))
-        case .sha384: isSigned(by: key, SHA384.hash(data: signed))
-        case .sha512: isSigned(by: key, SHA512.hash(data: signed))
-        }
-    }
-
-    /// PKCS #1 v1.5.
-    private func isSigned(by key: _RSA.Signing.PublicKey, _ digest: some Digest) -> Bool {
-        let signature = _RSA.Signing.RSASignature(rawRepresentation: signature)
-        return key.isValidSignature(signature, for: digest, padding: .insecurePKCS1v1_5)
+        return key.isValid(signature, over: signed, scheme.hash)
     }
 
     // RFC 3279 §2.3.1: rsaEncryption and NULL.
     private static let rsa = OID("1.2.840.113549.1.1.1").element + [0x05, 0x00]
+}
+
+/// A key of an authority of phones that signs by RSA.
+package struct RSAPublicKey: Sendable {
+    private let key: _RSA.Signing.PublicKey
+
+    /// Reads a SubjectPublicKeyInfo; `nil` for anything else, and for keys of less than 2048 bits.
+    package init?(der: [UInt8]) {
+        guard let key = try? _RSA.Signing.PublicKey(derRepresentation: der) else { return nil }
+        self.key = key
+    }
+
+    /// Whether a signature of PKCS #1 v1.5 is one of this key over a hash of the message.
+    package func isValid(
+        _ signature: [UInt8],
+        over message: [UInt8],
+        _ hash: SignatureScheme.Hash
+    ) -> Bool {
+        switch hash {
+        case .sha256: isValid(signature, Crypto.SHA256.hash(data: message))
+        case .sha384: isValid(signature, SHA384.hash(data: message))
+        case .sha512: isValid(signature, SHA512.hash(data: message))
+        }
+    }
+
+    private func isValid(_ signature: [UInt8], _ digest: some Digest) -> Bool {
+        let signature = _RSA.Signing.RSASignature(rawRepresentation: signature)
+        return key.isValidSignature(signature, for: digest, padding: .insecurePKCS1v1_5)
+    }
 }

@@ -9,6 +9,8 @@ package struct Histogram: Equatable, Sendable {
     /// The shown buckets where there are many histograms: each second power of two from 2^17, which
     /// is 131 µs.
     package static let coarseBuckets = Array(stride(from: 33, to: 74, by: 4))
+    /// The same for times without a wait: from 2^14, which is 16 µs, to 17 s.
+    package static let shortBuckets = Array(stride(from: 27, to: 68, by: 4))
 
     package private(set) var buckets = [UInt64](repeating: 0, count: bucketCount)
     package private(set) var count: UInt64 = 0

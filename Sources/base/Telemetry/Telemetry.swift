@@ -44,7 +44,14 @@ package struct Tally: Sendable {
         add(.request, nanoseconds: exemplar.value)
         requestExemplars.add(exemplar)
         if status > 0 { addStatus(status) }
-        if let rule { rules.add(rule: rule, status: status, nanoseconds: exemplar.value) }
+        guard let rule else { return }
+        rules.add(.request, rule: rule, nanoseconds: exemplar.value)
+        rules.add(rule: rule, status: status)
+    }
+
+    /// Counts the time of a part of a request of a rule.
+    package mutating func add(_ time: RuleTime, rule: Int, nanoseconds: UInt64) {
+        rules.add(time, rule: rule, nanoseconds: nanoseconds)
     }
 
     /// Counts the time of an origin of a rule until the first byte of its response.
@@ -52,13 +59,10 @@ package struct Tally: Sendable {
     /// - rule: `nil` where a reload has removed the rule.
     package mutating func addFirstByte(rule: Int?, nanoseconds: UInt64) {
         add(.firstByte, nanoseconds: nanoseconds)
-        if let rule { rules.add(rule: rule, firstByteNanoseconds: nanoseconds) }
+        if let rule { rules.add(.origin, rule: rule, nanoseconds: nanoseconds) }
     }
 
-    /// The times until the first bytes of a rule's origins.
-    package func firstBytes(rule: Int) -> Histogram { rules.firstBytes(of: rule) }
-
-    package func requestTimes(rule: Int) -> Histogram { rules.times(of: rule) }
+    package func times(_ time: RuleTime, rule: Int) -> Histogram { rules.times(time, of: rule) }
 
     /// Responses to requests of a rule whose status begins with a digit, 1 to 5.
     package func responses(rule: Int, class number: Int) -> UInt64 {
@@ -164,40 +168,83 @@ package struct Tally: Sendable {
     }
 }
 
+/// A time of a rule's requests that is counted by rule. The raw value is its place in a tally.
+package enum RuleTime: Int, CaseIterable, Sendable {
+    case request
+    /// The verdict, without what is waited for.
+    case judging
+    /// The commit, and other parties.
+    case waiting
+    /// An origin, until the first byte of its response.
+    case origin
+
+    /// The metric's name without its prefix.
+    package var name: String {
+        switch self {
+        case .request: "rule_request_seconds"
+        case .judging: "rule_judging_seconds"
+        case .waiting: "rule_waiting_seconds"
+        case .origin: "rule_origin_seconds"
+        }
+    }
+
+    /// What it measures, in one line.
+    package var help: String {
+        switch self {
+        case .request: "Time of a request by rule."
+        case .judging: "Time to judge a request by rule, without what it waited for."
+        case .waiting: "Time a request waited for its commit and for other parties, by rule."
+        case .origin: "Time from the request's last head byte to the response's first, by rule."
+        }
+    }
+
+    /// The buckets that a page shows.
+    package var buckets: [Int] {
+        switch self {
+        case .request, .waiting, .origin: Histogram.coarseBuckets
+        case .judging: Histogram.shortBuckets
+        }
+    }
+}
+
 /// The counts of each rule's requests, besides verdicts.
 private struct RuleTally: Sendable {
     /// The first digits of statuses, 1 to 5.
     static let classes = 5
+    private static let kinds = RuleTime.allCases.count
 
+    /// One for each rule and ``RuleTime``.
     private var times: [Histogram]
-    private var firstBytes: [Histogram]
+    /// One for each rule and class.
     private var statuses: [UInt64]
 
     init(ruleCount: Int) {
-        times = Array(repeating: Histogram(), count: ruleCount)
-        firstBytes = times
+        times = Array(repeating: Histogram(), count: ruleCount * Self.kinds)
         statuses = Array(repeating: 0, count: ruleCount * Self.classes)
     }
 
-    /// Counts a request. A rule that does not exist is not counted. The status of an unanswered
-    /// request is not counted either.
-    mutating func add(rule: Int, status: Int, nanoseconds: UInt64) {
-        guard times.indices.contains(rule) else { return }
-        times[rule].add(nanoseconds)
-        guard (100..<600).contains(status) else { return }
-        statuses[rule * Self.classes + status / 100 - 1] &+= 1
+    private var ruleCount: Int { statuses.count / Self.classes }
+
+    /// A rule that does not exist is not counted.
+    mutating func add(_ time: RuleTime, rule: Int, nanoseconds: UInt64) {
+        guard (0..<ruleCount).contains(rule) else { return }
+        times[rule * Self.kinds + time.rawValue].add(nanoseconds)
     }
 
-    /// Counts the time of an origin until the first byte of its response.
-    mutating func add(rule: Int, firstByteNanoseconds nanoseconds: UInt64) {
-        guard firstBytes.indices.contains(rule) else { return }
-        firstBytes[rule].add(nanoseconds)
+    /// Counts a response. A rule that does not exist is not counted, and neither is the status of
+    /// an unanswered request.
+    mutating func add(rule: Int, status: Int) {
+        guard (0..<ruleCount).contains(rule), (100..<600).contains(status) else { return }
+        statuses[rule * Self.classes + status / 100 - 1] &+= 1
     }
 
     mutating func renumber(_ places: [Int?]) {
         let before = self
-        times = places.map { $0.map(before.times(of:)) ?? Histogram() }
-        firstBytes = places.map { $0.map(before.firstBytes(of:)) ?? Histogram() }
+        times = places.flatMap { place in
+            RuleTime.allCases.map { time in
+                place.map { before.times(time, of: $0) } ?? Histogram()
+            }
+        }
         statuses = places.flatMap { place in
             (0..<Self.classes).map { number in
                 place.map { before.count(rule: $0, class: number + 1) } ?? 0
@@ -206,32 +253,23 @@ private struct RuleTally: Sendable {
     }
 
     mutating func merge(_ other: RuleTally) {
-        for rule in other.times.indices {
-            if rule == times.count {
-                times.append(Histogram())
-                firstBytes.append(Histogram())
-                statuses.append(contentsOf: repeatElement(0, count: Self.classes))
-            }
-            times[rule].merge(other.times[rule])
-            firstBytes[rule].merge(other.firstBytes[rule])
-            for number in 0..<Self.classes {
-                let place = rule * Self.classes + number
-                statuses[place] &+= other.statuses[place]
-            }
+        let missing = other.ruleCount - ruleCount
+        if missing > 0 {
+            times += Array(repeating: Histogram(), count: missing * Self.kinds)
+            statuses += Array(repeating: 0, count: missing * Self.classes)
         }
+        for place in other.times.indices { times[place].merge(other.times[place]) }
+        for place in other.statuses.indices { statuses[place] &+= other.statuses[place] }
     }
 
-    func times(of rule: Int) -> Histogram {
-        times.indices.contains(rule) ? times[rule] : Histogram()
-    }
-
-    func firstBytes(of rule: Int) -> Histogram {
-        firstBytes.indices.contains(rule) ? firstBytes[rule] : Histogram()
+    func times(_ time: RuleTime, of rule: Int) -> Histogram {
+        guard (0..<ruleCount).contains(rule) else { return Histogram() }
+        return times[rule * Self.kinds + time.rawValue]
     }
 
     /// Responses whose status begins with a digit.
     func count(rule: Int, class number: Int) -> UInt64 {
-        guard times.indices.contains(rule), (1...Self.classes).contains(number) else { return 0 }
+        guard (0..<ruleCount).contains(rule), (1...Self.classes).contains(number) else { return 0 }
         return statuses[rule * Self.classes + number - 1]
     }
 }

@@ -59,7 +59,10 @@ package struct LogSettings: Hashable, Sendable, Declared {
     package static let keys = Keys<Self> {
         Key("access", \.access, access).means("Where the line for each request goes.")
         Key("format", \.lines.form, .word)
-            .means("The form of a line; combined is that of Apache and nginx.")
+            .means(
+                "The form of a line; combined is that of Apache and nginx, and combined-times has "
+                    + "times after it."
+            )
         Key("time", \.lines.time, .word)
             .means("In JSON: milliseconds since 1970 in time_ms, or ISO 8601 in time.")
         Key("sample", \.lines.sample, sample)

@@ -15,6 +15,8 @@ struct ReportCommand: ParsableCommand {
             environment; and what 1, 5, 25 and 100 % would have refused, as requests and as \
             installs. A reload keeps the counts, a restart begins again. Where gateways share a \
             database, it is about all of them.
+
+            Which rule refuses iOS 26.1: report --by os --only "iOS 26.1".
             """
     )
 
@@ -24,19 +26,34 @@ struct ReportCommand: ParsableCommand {
     @Option(help: "How far back: 5m, 1h or 1d. The default is 1h; with --json, all three.")
     var since: ReportWindow?
 
+    @Option(help: "Group all rules' requests by the system that clients claim, or by build.")
+    var by: ReportGrouping?
+
+    @Option(help: "With --by: only these, such as 'iOS 26.1' or 1042.")
+    var only: String?
+
     @Flag(help: "Print JSON.")
     var json = false
 
     @Argument(help: "The rule's id; all rules without.")
     var rule: String?
 
+    func validate() throws {
+        guard by == nil || !json else {
+            throw ValidationError("--json has all groups: use it without --by")
+        }
+        guard only == nil || by != nil else { throw ValidationError("--only goes with --by") }
+    }
+
     func run() throws {
         let page =
             switch (since, json) {
             case (nil, true): "/report"
             case (let window?, true): "/report/\(window.rawValue)"
-            case (let window, false): "/report/\((window ?? .hour).rawValue)/text"
+            case (let window, false):
+                "/report/\((window ?? .hour).rawValue)/\(by?.rawValue ?? "text")"
             }
+        let filter = only.map { ReportGroupFilter($0) }
         let method: Method = rule == nil ? .get : .post
         let request = AdminCall.Request(
             method,
@@ -46,7 +63,8 @@ struct ReportCommand: ParsableCommand {
             waiting: Self.waitMilliseconds
         )
         try gateway.call(request, about: rule) { response in
-            StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+            let text = String(decoding: response.content, as: UTF8.self)
+            return StandardOutput.write(filter?.filtered(text) ?? text) ? 0 : 1
         }
     }
 
@@ -55,6 +73,7 @@ struct ReportCommand: ParsableCommand {
 }
 
 extension ReportWindow: ExpressibleByArgument {}
+extension ReportGrouping: ExpressibleByArgument {}
 
 struct WhyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -80,17 +99,47 @@ struct WhyCommand: ParsableCommand {
             valueName: "id | key"
         )
     )
-    var name: String
+    var name: String?
+
+    @Option(help: "Without an id: group the last 50 refusals by claimed system, or by build.")
+    var by: ReportGrouping?
+
+    @Option(help: "With --by: only these, such as 'iOS 26.1' or 1042.")
+    var only: String?
 
     @Flag(help: "Print JSON.")
     var json = false
 
+    func validate() throws {
+        guard (name == nil) != (by == nil) else {
+            throw ValidationError("name a request or a key, or use --by")
+        }
+        guard by == nil || !json else { throw ValidationError("--json does not go with --by") }
+        guard only == nil || by != nil else { throw ValidationError("--only goes with --by") }
+    }
+
     func run() throws {
+        if let by { return try group(by) }
+        guard let name else { return }
         // A key id does not leave the command: its short name is used instead.
-        let name = KeyID(base64: self.name).map(\.logName) ?? self.name
+        let short = KeyID(base64: name).map(\.logName) ?? name
         let page = (json ? "/why/json" : "/why") + member.query
-        try gateway.call(.init(.post, page, at: .lookup, content: Array(name.utf8))) { response in
+        try gateway.call(.init(.post, page, at: .lookup, content: Array(short.utf8))) { response in
             StandardOutput.write(String(decoding: response.content, as: UTF8.self)) ? 0 : 1
+        }
+    }
+}
+
+extension WhyCommand {
+    private func group(_ grouping: ReportGrouping) throws {
+        let filter = only.map { ReportGroupFilter($0) }
+        let request = AdminCall.Request(.get, "/refusals" + member.query, at: .lookup)
+        try gateway.call(request) { response in
+            guard let groups = try? RefusalGroups(response.content.span, by: grouping) else {
+                StandardError.write("portcullis: the gateway's answer can't be read")
+                return 1
+            }
+            return StandardOutput.write(filter?.filtered(groups.text) ?? groups.text) ? 0 : 1
         }
     }
 }

@@ -86,6 +86,12 @@ package struct RequestIDSource: Sendable {
         return first.ending(in: Self.word(keyed, number))
     }
 
+    /// The number of a span, which is not zero (W3C Trace Context §3.2.2.4).
+    package mutating func nextSpan() -> UInt64 {
+        number &+= 1
+        return max(Self.word(keyed, number), 1)
+    }
+
     private static func word(_ keyed: Hasher, _ number: UInt64) -> UInt64 {
         var hasher = keyed
         hasher.combine(number)
@@ -103,52 +109,10 @@ extension FieldSection {
         return RequestID(bytes, field.value)
     }
 
-    /// The trace id in traceparent (W3C Trace Context §3.2.2); `nil` where there is none that is
-    /// valid. Of later versions the part is read that the first one has (§3.2.4).
-    package func traceID(_ bytes: Span<UInt8>) -> RequestID? {
-        guard let value = passed(.traceparent)?.value, value.count >= TraceParent.count,
-            value.count <= TraceParent.countMax
-        else { return nil }
-        let start = value.lowerBound
-        let isFirst = bytes[start] == UInt8(ascii: "0") && bytes[start + 1] == UInt8(ascii: "0")
-        let isLast = bytes[start] == UInt8(ascii: "f") && bytes[start + 1] == UInt8(ascii: "f")
-        let hyphen = UInt8(ascii: "-")
-        if value.count > TraceParent.count {
-            guard !isFirst, bytes[start + TraceParent.count] == hyphen else { return nil }
-        }
-        for place in 0..<TraceParent.count {
-            let byte = bytes[start + place]
-            let isHyphen = TraceParent.hyphens.contains(place)
-            guard isHyphen ? byte == hyphen : TraceParent.isDigit(byte) else { return nil }
-        }
-        let (trace, parent) = (start + 3..<start + 35, start + 36..<start + 52)
-        guard !isLast, !TraceParent.isZero(bytes, trace), !TraceParent.isZero(bytes, parent)
-        else { return nil }
-        return RequestID(bytes, trace)
-    }
-
     /// The only field of a kind, unless Connection makes it end here.
-    private func passed(_ kind: FieldKind) -> Field? {
+    func passed(_ kind: FieldKind) -> Field? {
         guard let field = only(kind), !field.isNominated else { return nil }
         return field
-    }
-}
-
-/// The form of traceparent: `00-` 32 digits `-` 16 digits `-` 2 digits.
-private enum TraceParent {
-    static let count = 55
-    /// What a later version may append; the standard names no bound.
-    static let countMax = 256
-    static let hyphens = [2, 35, 52]
-
-    /// A hexadecimal digit; the standard allows lower case alone.
-    static func isDigit(_ byte: UInt8) -> Bool {
-        ASCIIByte.isDigit(byte) || byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "f")
-    }
-
-    static func isZero(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
-        for index in range where bytes[index] != UInt8(ascii: "0") { return false }
-        return true
     }
 }
 
@@ -160,34 +124,4 @@ extension HeadWriter {
             out.append(line: "X-Request-Id", $0)
         }
     }
-
-    /// Appends the traceparent of a trace that begins here. The gateway records no spans, so its
-    /// span's number stands for the request alone.
-    ///
-    /// - span: a name of our own, whose last digits are taken.
-    package static func traceParent(
-        _ trace: RequestID,
-        span: RequestID,
-        isSampled: Bool,
-        into out: inout [UInt8]
-    ) {
-        out.append("traceparent: 00-")
-        trace.append(to: &out)
-        out.append(UInt8(ascii: "-"))
-        for place in span.tail { out.append(span.bytes[place]) }
-        out.append(isSampled ? "-01" : "-00")
-        out.appendLineEnd()
-    }
-}
-
-/// How the gateway treats a request's trace (W3C Trace Context). The raw value is the word of the
-/// configuration.
-package enum TraceRule: String, CaseIterable, Sendable {
-    /// A trusted proxy's trace goes on; without one there is no trace. This is the default: a trace
-    /// that begins here would decide for all origins which of their requests are recorded.
-    case carry
-    /// Without a trusted proxy's trace, one begins that does not ask to be recorded.
-    case begin
-    /// Without a trusted proxy's trace, one begins that asks to be recorded.
-    case beginSampled = "begin-sampled"
 }

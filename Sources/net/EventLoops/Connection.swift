@@ -325,6 +325,7 @@ extension Connection {
             switch outcome {
             case .bytes(let count):
                 mayHoldPlaintext = tls.mayHoldPlaintext
+                if tls.hasAnswered, let error = sendAnswers(of: tls) { return .failed(error) }
                 let bytes = UnsafeRawBufferPointer(rebasing: input[..<count])
                 return .bytes(bytes.assumingMemoryBound(to: UInt8.self))
             case .needsInput: mayHoldPlaintext = false
@@ -335,11 +336,7 @@ extension Connection {
                 _ = sendCiphertext(of: tls)
                 return .failed(.tls(error))
             }
-            if tls.hasCiphertext {
-                // These are answers of TLS itself, which the peer causes as it likes.
-                guard unsentBytes <= Self.unsentAnswersMax else { return .failed(.tls(.untaken)) }
-                if case .failed(let error) = sendCiphertext(of: tls) { return .failed(error) }
-            }
+            if tls.hasCiphertext, let error = sendAnswers(of: tls) { return .failed(error) }
             switch receive(loop.ciphertextInput) {
             case .bytes(let bytes): outcome = tls.read(into: input, feeding: bytes.span)
             case .wouldBlock: return .wouldBlock
@@ -347,6 +344,13 @@ extension Connection {
             case .failed(let error): return .failed(error)
             }
         }
+    }
+
+    /// Sends answers of TLS itself, which the peer causes as it likes; returns why that failed.
+    private func sendAnswers(of tls: TLSSession) -> ConnectionError? {
+        guard unsentBytes <= Self.unsentAnswersMax else { return .tls(.untaken) }
+        guard case .failed(let error) = sendCiphertext(of: tls) else { return nil }
+        return error
     }
 }
 

@@ -17,7 +17,8 @@ public enum ContentDigest {
 
     /// Reads the combined value of all lines of the field, joined by commas.
     ///
-    /// Members of other algorithms are skipped. Parameters are not defined, so they are refused.
+    /// Members of other algorithms are skipped when they are byte sequences, too. Parameters are
+    /// not defined, so they are refused.
     public static func read(_ value: Span<UInt8>) -> Reading {
         var found: [UInt8]?
         var index = 0
@@ -32,6 +33,8 @@ public enum ContentDigest {
             case .absent: break
             case .malformed: return .malformed
             }
+            // RFC 8941 §4.2.2: no comma at the end.
+            guard end + 1 != value.count else { return .malformed }
             index = end + 1
         }
         return found.map(Reading.digest) ?? .absent
@@ -45,14 +48,35 @@ public enum ContentDigest {
         var equals = start
         while equals < end, value[equals] != UInt8(ascii: "=") { equals += 1 }
         guard end - equals >= 3, value[equals + 1] == UInt8(ascii: ":"),
-            value[end - 1] == UInt8(ascii: ":")
+            value[end - 1] == UInt8(ascii: ":"), isKey(value, from: start, to: equals),
+            let digest = sequence(value.extracting((equals + 2)..<(end - 1)))
         else { return .malformed }
         guard matches(value, from: start, to: equals) else { return .absent }
-        guard equals + 2 < end - 1,
-            let digest = Base64.decode(value.extracting((equals + 2)..<(end - 1))),
-            digest.count == 32
-        else { return .malformed }
-        return .digest(digest)
+        return digest.count == 32 ? .digest(digest) : .malformed
+    }
+
+    /// The bytes of a sequence (RFC 8941 §3.3.5), which has no letters of base64url.
+    private static func sequence(_ text: Span<UInt8>) -> [UInt8]? {
+        for index in text.indices {
+            guard text[index] != UInt8(ascii: "-"), text[index] != UInt8(ascii: "_") else {
+                return nil
+            }
+        }
+        return Base64.decode(text)
+    }
+
+    /// RFC 8941 §3.1.2: `( lcalpha / "*" ) *( lcalpha / DIGIT / "_" / "-" / "." / "*" )`.
+    private static func isKey(_ value: Span<UInt8>, from start: Int, to end: Int) -> Bool {
+        for index in start..<end {
+            switch value[index] {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "*"): break
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"),
+                UInt8(ascii: "."):
+                guard index > start else { return false }
+            default: return false
+            }
+        }
+        return end > start
     }
 
     /// Keys of a dictionary are in lower case (RFC 8941 §3.1.2); nothing else is sha-256.

@@ -68,7 +68,8 @@ package struct ClassicTokenKeys: Sendable {
         return token.claims
     }
 
-    private func opened(_ text: Span<UInt8>) throws(TokenFault) -> [UInt8] {
+    /// What was encrypted, whatever it is. Throws as ``payload(of:)`` does, up to `.unknownKey`.
+    package func opened(_ text: Span<UInt8>) throws(TokenFault) -> [UInt8] {
         guard text.count <= Self.tokenBytesMax, let parts = SignedToken.parts(text, 5) else {
             throw .malformed
         }

@@ -23,7 +23,7 @@ package struct TokenKeySet: Sendable {
     private static let modulusBytes = 256...1_024
 
     /// A key, with the algorithm that its kind decides.
-    enum Key: Sendable {
+    private enum Key: Sendable {
         case es256(P256PublicKey)
         case rs256(_RSA.Signing.PublicKey)
         case edDSA(Curve25519.Signing.PublicKey)
@@ -75,8 +75,19 @@ package struct TokenKeySet: Sendable {
         guard !entries.isEmpty else { throw Fault(detail: "it has no usable key") }
     }
 
+    /// Whether the signature is one over these bytes by the key that a token names; `nil` without
+    /// such a key.
+    package func isValid(
+        _ signature: [UInt8],
+        over message: Span<UInt8>,
+        keyID: [UInt8]?,
+        algorithm: TokenAlgorithm
+    ) -> Bool? {
+        key(keyID, algorithm)?.isValid(signature, over: message)
+    }
+
     /// The key that a token names. A token without a `kid` means the only key of its algorithm.
-    func key(_ id: [UInt8]?, _ algorithm: TokenAlgorithm) -> Key? {
+    private func key(_ id: [UInt8]?, _ algorithm: TokenAlgorithm) -> Key? {
         let able = entries.filter { $0.key.algorithm == algorithm }
         guard let id else { return able.count == 1 ? able.first?.key : nil }
         return able.first { $0.id == id }?.key
@@ -124,6 +135,8 @@ package struct TokenKeySet: Sendable {
         _ reader: JSONReader
     ) throws(JSONError) -> Entry? {
         if let use = members["use"], use != "sig" { return nil }
+        // RFC 7517 §4.3
+        if let operations = members.operations, !operations.contains("verify") { return nil }
         let key: Key
         switch (members["kty"], members["crv"]) {
         case ("EC", "P-256"):
@@ -155,11 +168,18 @@ package struct TokenKeySet: Sendable {
             "kty", "crv", "use", "alg", "kid", "x", "y", "n", "e",
         ]
         private var texts: [String: String] = [:]
+        /// `key_ops`: what the key is for, besides `use`.
+        private(set) var operations: [String]?
 
         init(_ reader: inout JSONReader, _ text: Span<UInt8>) throws(JSONError) {
             try reader.beginObject(text)
             while let bytes = try reader.nextName(text) {
                 let name = String(decoding: bytes, as: UTF8.self)
+                if name == "key_ops" {
+                    guard operations == nil else { throw reader.error("key_ops is given twice") }
+                    operations = try Self.list(&reader, text)
+                    continue
+                }
                 guard Self.names.contains(name) else {
                     try reader.skipValue(text, depth: 3)
                     continue
@@ -173,6 +193,21 @@ package struct TokenKeySet: Sendable {
                 }
                 texts[name] = string
             }
+        }
+
+        private static func list(
+            _ reader: inout JSONReader,
+            _ text: Span<UInt8>
+        ) throws(JSONError) -> [String] {
+            var list: [String] = []
+            try reader.beginArray(text)
+            while try reader.nextElement(text) {
+                guard case .string(let value) = try reader.scalar(text) else {
+                    throw reader.error("key_ops is no list of strings")
+                }
+                list.append(String(decoding: value, as: UTF8.self))
+            }
+            return list
         }
 
         subscript(name: String) -> String? { texts[name] }

@@ -84,10 +84,14 @@ package struct TokenVerifier: Sendable {
         guard let algorithm = TokenAlgorithm(rawValue: token.algorithm),
             terms.algorithms.contains(algorithm)
         else { throw .algorithm }
-        guard let key = keys.key(token.keyID, algorithm) else { throw .unknownKey }
-        guard key.isValid(token.signature, over: text.extracting(token.signed)) else {
-            throw .signature
-        }
+        let isValid = keys.isValid(
+            token.signature,
+            over: text.extracting(token.signed),
+            keyID: token.keyID,
+            algorithm: algorithm
+        )
+        guard let isValid else { throw .unknownKey }
+        guard isValid else { throw .signature }
         // RFC 8725 §3.11: a token that its issuer has made for another purpose is none.
         guard type == nil || token.type.map(Self.typeName) == type else { throw .type }
         let claims: Claims

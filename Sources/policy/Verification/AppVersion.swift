@@ -1,3 +1,5 @@
+package import HTTPWire
+
 /// The build of an app, as its CFBundleVersion says: 1 to 24 letters, digits, `.`, `_`, `+` and
 /// `-`, held inline.
 ///
@@ -94,5 +96,16 @@ package struct AppBuild: Hashable, Sendable {
         } else {
             self.init(.none, nil)
         }
+    }
+}
+
+/// What a client says about itself and no device has signed. Any client can write it.
+package struct ClientClaims: Hashable, Sendable {
+    /// The build of the app, where a device might not have signed it.
+    package var version: AppVersion?
+    package var system: ClaimedSystem?
+
+    package init(version: AppVersion? = nil, system: ClaimedSystem? = nil) {
+        (self.version, self.system) = (version, system)
     }
 }

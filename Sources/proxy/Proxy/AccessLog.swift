@@ -121,6 +121,8 @@ package struct AccessLogRule: Hashable, Sendable {
         case json
         /// The combined format of Apache and nginx.
         case combined
+        /// The same, and after it times, and what the client claims: `name=value`.
+        case combinedTimes = "combined-times"
     }
 
     /// How a line of JSON says when the request ended.
@@ -165,6 +167,8 @@ struct LogSampler {
 /// A line in the combined format of Apache and nginx:
 /// `client - - [22/Nov/2026:19:30:12 +0000] "GET /path HTTP/1.1" 200 17 "referer" "agent"`.
 struct CombinedLine {
+    /// Further members at its end, `name=value`, without spaces.
+    var members: [String] = []
     var client = ""
     /// Milliseconds since 1970.
     var at: Int64 = 0
@@ -204,7 +208,9 @@ struct CombinedLine {
         Self.append(shown.isEmpty ? [UInt8(ascii: "-")] : Array(shown), to: &out)
         out += Array("\" \"".utf8)
         Self.append(agent.isEmpty ? [UInt8(ascii: "-")] : agent, to: &out)
-        out += Array("\"\n".utf8)
+        out.append(UInt8(ascii: "\""))
+        for member in members { out += Array(" \(member)".utf8) }
+        out.append(UInt8(ascii: "\n"))
     }
 
     /// In nginx's form.

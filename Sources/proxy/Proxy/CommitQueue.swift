@@ -64,9 +64,14 @@ final class CommitQueue {
         let last = report.tickets.upperBound
         while let first = waiting.first, first.ticket <= last {
             waiting.removeFirst()
-            proxy.tally.add(.commitWait, nanoseconds: now &- first.since)
+            ended(first, at: now)
             first.exchange.committed(report.decision(of: first.ticket))
         }
+    }
+
+    private func ended(_ wait: Waiting, at now: UInt64) {
+        proxy.tally.add(.commitWait, nanoseconds: now &- wait.since)
+        wait.exchange.record.times.add(.commit, since: wait.since, until: now)
     }
 
     /// A request has the answer that it waited for, and goes on. The answers come nearly in the
@@ -117,7 +122,7 @@ final class CommitQueue {
         let latest = now > nanoseconds ? now - nanoseconds : 0
         while let first = waiting.first, first.since <= latest {
             waiting.removeFirst()
-            proxy.tally.add(.commitWait, nanoseconds: now &- first.since)
+            ended(first, at: now)
             first.exchange.perform(first.exchange.flow.commitTimedOut())
         }
         while let first = storing.first, first.since <= latest {

@@ -1,3 +1,4 @@
+import COpenSSL
 import Expectations
 import Testing
 
@@ -163,6 +164,30 @@ import Testing
         pair.server.takeCiphertext(into: &pair.toClient)
         pair.exchange()
         expectEqual(pair.clientRead, Array("the same".utf8))
+    }
+
+    /// The answer, an alert, waited for the next write (tlsfuzzer's `test-renegotiation-disabled`).
+    @Test func `a read that returns content tells of the answer that the peer has caused`() throws {
+        var pair = try SessionPair()
+        // TLS 1.3 has no second handshake.
+        let version = Int(TLS1_2_VERSION)
+        let isSet = SSL_ctrl(pair.client.pointer, SSL_CTRL_SET_MAX_PROTO_VERSION, version, nil) == 1
+        _ = SSL_clear_options(pair.client.pointer, copenssl_SSL_OP_NO_RENEGOTIATION)
+        pair.exchange()
+        try #require(isSet && pair.client.isEstablished && pair.server.isEstablished)
+        #expect(pair.client.write("GET".utf8))
+        pair.client.takeCiphertext(into: &pair.toServer)
+        try #require(SSL_renegotiate(pair.client.pointer) == 1)
+        _ = SSL_do_handshake(pair.client.pointer)
+        var handshake: [UInt8] = []
+        pair.client.takeCiphertext(into: &handshake)
+        try #require(!handshake.isEmpty)
+
+        pair.server.feed(pair.toServer + handshake)
+        var buffer = [UInt8](repeating: 0, count: 64)
+        let outcome = buffer.withUnsafeMutableBytes { pair.server.read(into: $0) }
+        expectEqual(outcome, .bytes(3))
+        #expect(pair.server.hasAnswered && pair.server.hasCiphertext)
     }
 
     @Test func `a peer that asks for keys and sends no content is given up`() throws {

@@ -62,7 +62,7 @@ import Verification
         expectEqual(groups.first?.build, AppBuild(.claimed, nil))
         expectEqual(groups.first?.build.word, "other")
         let signed = groups.first { $0.build == AppBuild(.signed, AppVersion("1042")) }
-        expectEqual(signed?[.verified], 10)
+        expectEqual(signed?.cells[.verified], 10)
     }
 
     @Test func `cells are bounded whatever clients combine`() {

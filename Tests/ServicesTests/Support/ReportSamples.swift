@@ -20,16 +20,18 @@ extension ReportedRequest {
         _ number: Int,
         _ outcome: Verdict.Outcome = .pass,
         version: String? = nil,
+        system: ClaimedSystem? = nil,
         isRefused: Bool = false
     ) -> ReportedRequest {
         let key = key(number)
         var verdict = Verdict(outcome, keyID: key)
         verdict.environment = .production
+        verdict.level = .signed
         verdict.appVersion = version.flatMap { AppVersion($0) }
         let bucket = Rollout.sample.bucket(of: key.digest.bytes.span)
         return ReportedRequest(
             verdict,
-            claimed: nil,
+            ClientClaims(system: system),
             address: .v4(1),
             fate: outcome == .pass ? .forwarded : .refused(bucket),
             isRefused: isRefused
@@ -37,11 +39,16 @@ extension ReportedRequest {
     }
 
     /// A request without an assertion.
-    static func bare(_ address: UInt32, claimed: String? = nil) -> ReportedRequest {
+    static func bare(
+        _ address: UInt32,
+        _ outcome: Verdict.Outcome = .refuse(.assertionMissing),
+        claimed: String? = nil,
+        system: ClaimedSystem? = nil
+    ) -> ReportedRequest {
         let address = IPAddress.v4(address)
         return ReportedRequest(
-            Verdict(.refuse(.assertionMissing)),
-            claimed: claimed.flatMap { AppVersion($0) },
+            Verdict(outcome),
+            ClientClaims(version: claimed.flatMap { AppVersion($0) }, system: system),
             address: address,
             fate: .refused(Rollout.sample.bucket(of: address.bytes.span)),
             isRefused: false

@@ -147,13 +147,17 @@ extension X509Certificate {
     }
 
     /// The uses that the extensions allow. Throws `.untrusted` for a critical extension that is
-    /// unknown, for a known one that occurs twice or can't be read, and for limits of names, which
-    /// this code does not judge.
+    /// unknown, for any that occurs twice, for a known one that can't be read, and for limits of
+    /// names, which this code does not judge.
     private var use: Use {
         get throws(X509CertificateError) {
             let known = [Self.basicConstraints.content, Self.keyUsage.content]
             guard extensions.allSatisfy({ !$0.isCritical || known.contains($0.oid) }) else {
                 throw X509CertificateError(.untrusted, "a critical extension is not known")
+            }
+            // RFC 5280 §4.2
+            guard Set(extensions.map(\.oid)).count == extensions.count else {
+                throw X509CertificateError(.untrusted, "an extension is there twice")
             }
             guard values(of: Self.nameConstraints).isEmpty else {
                 throw X509CertificateError(.untrusted, "limits of names are not known")

@@ -50,11 +50,7 @@ extension X509Certificate {
         guard let scheme = signatureScheme, scheme.key == .ec, let key = issuer.ecKey else {
             return false
         }
-        return switch scheme.hash {
-        case .sha256: key.isValid(signature, for: Crypto.SHA256.hash(data: signed))
-        case .sha384: key.isValid(signature, for: SHA384.hash(data: signed))
-        case .sha512: key.isValid(signature, for: SHA512.hash(data: signed))
-        }
+        return key.isValid(signature, over: signed, scheme.hash)
     }
 
     /// Whether this certificate's key made a signature (DER) over a digest; `nil` for a key that is
@@ -72,10 +68,8 @@ extension X509Certificate {
     /// The subject's key; `nil` when it is not a point on P-256 or P-384.
     var ecKey: ECPublicKey? {
         switch subjectKey.algorithm {
-        case Self.p256:
-            (try? P256.Signing.PublicKey(x963Representation: subjectKey.bits)).map { .p256($0) }
-        case Self.p384:
-            (try? P384.Signing.PublicKey(x963Representation: subjectKey.bits)).map { .p384($0) }
+        case Self.p256: ECPublicKey(p256: subjectKey.bits)
+        case Self.p384: ECPublicKey(p384: subjectKey.bits)
         default: nil
         }
     }
@@ -83,33 +77,4 @@ extension X509Certificate {
     // RFC 5480 §2.1.1: id-ecPublicKey and the curve.
     private static let p256 = OID("1.2.840.10045.2.1").element + OID("1.2.840.10045.3.1.7").element
     private static let p384 = OID("1.2.840.10045.2.1").element + OID("1.3.132.0.34").element
-}
-
-/// A key of an issuer that signs by ECDSA.
-enum ECPublicKey {
-    case p256(P256.Signing.PublicKey)
-    case p384(P384.Signing.PublicKey)
-
-    /// Whether a signature in DER is one of this key. ECDSA takes as many bits of a digest as the
-    /// curve has (FIPS 186-4 §6.4).
-    func isValid(_ signature: [UInt8], for digest: some Digest) -> Bool {
-        let whole = ContiguousArray(signature)
-        let bytes = whole.span
-        let count =
-            switch self {
-            case .p256: 32
-            case .p384: 48
-            }
-        guard let parts = ECDSASignature(bytes, integerBytesMax: count) else { return false }
-        return parts.withPair(of: bytes, integerBytes: count) { pair in
-            switch self {
-            case .p256(let key):
-                (try? P256.Signing.ECDSASignature(rawRepresentation: pair))
-                    .map { key.isValidSignature($0, for: digest) } ?? false
-            case .p384(let key):
-                (try? P384.Signing.ECDSASignature(rawRepresentation: pair))
-                    .map { key.isValidSignature($0, for: digest) } ?? false
-            }
-        }
-    }
 }

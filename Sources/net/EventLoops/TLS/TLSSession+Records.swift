@@ -48,7 +48,9 @@ extension TLSSession {
                 break reading
             }
         }
-        answersCount = count > 0 ? 0 : answersCount + pipe.writtenCount - writtenBefore
+        let written = pipe.writtenCount - writtenBefore
+        hasAnswered = written > 0
+        answersCount = count > 0 ? 0 : answersCount + written
         if count > 0 { return .bytes(count) }
         return withoutBytes()
     }

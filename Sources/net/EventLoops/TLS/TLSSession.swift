@@ -64,6 +64,9 @@ package final class TLSSession {
     private var handshakeInputCount = 0
     /// Bytes of answers that the peer has caused since its last content.
     var answersCount = 0
+    /// The last read made OpenSSL answer by itself, to a request for another handshake for example.
+    /// The peer may wait for that, and send nothing more.
+    var hasAnswered = false
 
     /// The server's end.
     ///

@@ -60,8 +60,8 @@ struct Admission {
     ) -> Flow.Action {
         identify(head, bytes)
         if settings.options.logsAccess {
-            exchange.record.asked = RequestRecord.Asked(head, bytes)
-            if settings.options.logRule.form == .combined {
+            exchange.record.keepAsked(head, bytes)
+            if settings.options.logRule.form != .json {
                 exchange.record.asked.addCaller(head, bytes)
             }
         }
@@ -122,8 +122,8 @@ struct Admission {
                 exchange.record.id = id
                 exchange.record.carried.insert(FieldKindSet(.requestID))
             }
-            if let trace = head.fields.traceID(bytes) {
-                exchange.record.trace = trace
+            if let parent = head.fields.spanContext(bytes) {
+                exchange.record.trace = parent.trace
                 // The gateway records no spans. The origin's parent span is the one that the proxy
                 // names (W3C Trace Context §2.3).
                 exchange.record.carried.formUnion(.trace)
@@ -134,7 +134,7 @@ struct Admission {
         case .carry: break
         case .begin, .beginSampled:
             let isNamed = exchange.record.carried.contains(.requestID)
-            exchange.record.trace = isNamed ? proxy.ids.next() : exchange.record.id
+            exchange.record.trace = TraceID(isNamed ? proxy.ids.next() : exchange.record.id)
         }
     }
 
@@ -224,7 +224,7 @@ struct Admission {
     /// refusal.
     private func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         guard !settings.options.logsAccess else { return }
-        exchange.record.asked = RequestRecord.Asked(head, bytes)
+        exchange.record.keepAsked(head, bytes)
     }
 
     /// Takes content that came whole with the head from the client's stream.

@@ -11,13 +11,13 @@ import Verification
 /// The one observer of a request's end: it counts the verdict and the request, for metrics, reports
 /// and guards, remembers a refusal for `portcullis why`, and writes the line of the log.
 struct Audit {
-    private let exchange: Exchange
+    let exchange: Exchange
 
     init(_ exchange: Exchange) { self.exchange = exchange }
 
-    private var proxy: ProxyLoop { exchange.proxy }
-    private var settings: ProxySettings { exchange.settings }
-    private var loop: EventLoop { exchange.proxy.loop }
+    var proxy: ProxyLoop { exchange.proxy }
+    var settings: ProxySettings { exchange.settings }
+    var loop: EventLoop { exchange.proxy.loop }
 
     /// Counts the request and writes its line.
     func requestEnded() {
@@ -33,7 +33,7 @@ struct Audit {
         verdictIsFinal()
         let nanoseconds = MonotonicClock.nanoseconds &- exchange.record.startedAt
         countForReports(nanoseconds: nanoseconds)
-        let name = exchange.record.trace ?? exchange.record.id
+        let name = exchange.record.trace?.name ?? exchange.record.id
         let exemplar = Exemplar(
             exchange.record.trace == nil ? .requestID : .traceID,
             name.bytes,
@@ -43,9 +43,28 @@ struct Audit {
         )
         let rule = exchange.call == nil ? ruleNumber : nil
         proxy.tally.addRequest(exemplar, rule: rule, status: exchange.record.status)
+        if let rule { countTimes(of: rule) }
         if case .cutShort(let told) = exchange.flow.delivery, let number = ruleNumber {
             proxy.tally.addCutShort(rule: number, isPassed: told == .pass)
         }
+    }
+
+    private func countTimes(of rule: Int) {
+        let times = exchange.record.times
+        let judging = UInt64(times.judging) * 1000
+        if judging > 0 { proxy.tally.add(.judging, rule: rule, nanoseconds: judging) }
+        let waited = times.waited * 1000
+        if waited > 0 { proxy.tally.add(.waiting, rule: rule, nanoseconds: waited) }
+    }
+
+    /// Counts how long the server took for the head of its response, its content aside.
+    ///
+    /// - Returns: nanoseconds.
+    func originAnswered(at now: UInt64) -> UInt64 {
+        let since = exchange.side.sentAt
+        exchange.record.times.add(.origin, since: since, until: now)
+        proxy.tally.addFirstByte(rule: ruleNumber, nanoseconds: now &- since)
+        return now &- since
     }
 
     /// The current number of its rule for counting; `nil` where a reload has removed the rule.
@@ -53,177 +72,6 @@ struct Audit {
         // Usually there was no reload, so the numbers have not changed.
         guard settings !== proxy.settings else { return exchange.flow.rule.index }
         return proxy.settings.rules.rules.first { $0.id == exchange.flow.rule.id }?.index
-    }
-
-    /// Writes the line of the log. A tunnel has its line when it ends, with the number of bytes
-    /// that passed.
-    ///
-    /// - certificate: that of a tunnel's client, which the request has released.
-    func writeLine(
-        requestBytes: UInt64,
-        responseBytes: UInt64,
-        certificate: ClientCertificate? = nil
-    ) {
-        guard settings.options.logsAccess else { return }
-        let rule = settings.options.logRule
-        let isSampled = !rule.isWhole && isFine
-        guard !isSampled || proxy.log.sampler.takes(rule.sample) else { return }
-        guard let leftOut = linesLeftOut(rule) else { return proxy.tally.add(.refusalLinesLeftOut) }
-        switch rule.form {
-        case .json:
-            let line = Line(
-                requestBytes: requestBytes,
-                responseBytes: responseBytes,
-                certificate: certificate ?? exchange.client?.peer.certificate,
-                isSampled: isSampled,
-                leftOut: leftOut
-            )
-            write(line, into: &proxy.log)
-        case .combined:
-            proxy.log.write(
-                CombinedLine(
-                    client: exchange.account.address.text,
-                    at: loop.wallMilliseconds,
-                    spoken: exchange.record.spoken,
-                    method: exchange.record.asked.method,
-                    path: exchange.record.asked.path,
-                    status: exchange.record.status,
-                    bytes: responseBytes,
-                    referer: exchange.record.asked.referer,
-                    agent: exchange.record.asked.agent
-                )
-            )
-        }
-    }
-
-    /// Whether the request has no refusal, enforced or not, and no failure.
-    private var isFine: Bool {
-        guard exchange.record.problem.isEmpty, exchange.record.status < 500 else { return false }
-        if case .cutShort = exchange.flow.delivery { return false }
-        return exchange.flow.verdictState.given.map { $0.verdict.outcome == .pass } ?? true
-    }
-
-    /// The number of refusals of the address that had no line before this one; `nil` when this one
-    /// has none either.
-    private func linesLeftOut(_ rule: AccessLogRule) -> UInt64? {
-        guard let rate = rule.refusals, isRefusal else { return 0 }
-        let hash = proxy.addresses.hash(of: exchange.account.address)
-        return proxy.log.refusals.next(hash, rate, now: MonotonicClock.nanoseconds)
-    }
-
-    /// Whether the request was refused or would be, or came to no origin for a reason that its
-    /// client alone can cause, whatever the status.
-    private var isRefusal: Bool {
-        if exchange.record.outcome?.isClients == true { return true }
-        let status = exchange.record.status
-        guard status < 500 else { return false }
-        if case .refuse? = exchange.flow.verdictState.given?.verdict.outcome { return true }
-        // Without a status the client has gone before it was answered.
-        return (status >= 400 || status == 0) && exchange.side.servedBy == nil
-    }
-
-    /// What a line says beside the request's record.
-    private struct Line {
-        let requestBytes: UInt64
-        let responseBytes: UInt64
-        let certificate: ClientCertificate?
-        let isSampled: Bool
-        /// Lines about refusals of the address that were omitted before this one.
-        let leftOut: UInt64
-    }
-
-    private func write(_ line: Line, into log: inout AccessLog) {
-        let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
-        log.begin()
-        log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
-        log.member("request_id", exchange.record.id)
-        if let trace = exchange.record.trace { log.member("trace_id", trace) }
-        log.member("client", exchange.account.address.text)
-        if let certificate = line.certificate {
-            log.member("client_certificate", certificate.logName)
-        }
-        log.member("protocol", exchange.record.spoken.rawValue)
-        log.member("method", bytes: exchange.record.asked.method)
-        log.member("host", bytes: exchange.record.asked.host)
-        log.member("path", bytes: exchange.record.asked.path)
-        log.member("status", exchange.record.status)
-        if let service = exchange.call?.name {
-            log.member("endpoint", service)
-        } else {
-            log.member("rule", exchange.flow.rule.id)
-            log.member("mode", exchange.flow.rule.mode.rawValue)
-        }
-        if case .decision(let form, _) = exchange.flow.purpose {
-            log.member("decides", form.rawValue)
-        }
-        writeVerdict(into: &log)
-        if let note = exchange.record.integrity ?? integrity {
-            log.member("integrity", note.text)
-        }
-        if exchange.record.deviceUpdate != .none {
-            log.member("device_update", exchange.record.deviceUpdate.rawValue)
-        }
-        if case .cutShort = exchange.flow.delivery {
-            log.member("content", "cut-short")
-        }
-        if !exchange.record.problem.isEmpty {
-            log.member("problem", exchange.record.problem)
-        }
-        log.member("duration_us", duration / 1000)
-        log.member("request_bytes", line.requestBytes)
-        log.member("response_bytes", line.responseBytes)
-        if let servedBy = exchange.side.servedBy {
-            log.member("origin", servedBy.server.settings.name)
-            log.member("reused", servedBy.isReused)
-        } else if let last = exchange.side.lastTried {
-            log.member("origin", last.settings.name)
-        }
-        if exchange.side.queued > 0 {
-            log.member("queued_us", exchange.side.queued / 1000)
-        }
-        if let reason = exchange.side.tlsFailure {
-            log.member("origin_tls", reason.rawValue)
-        }
-        if line.leftOut > 0 { log.member("left_out", line.leftOut) }
-        if line.isSampled { log.member("sample_ppm", settings.options.logRule.sample.millionths) }
-        log.end()
-    }
-
-    private func writeVerdict(into log: inout AccessLog) {
-        guard let (verdict, enforcement) = exchange.flow.verdictState.given else { return }
-        log.member("verdict", verdict.outcome.word)
-        let reason = verdict.outcome.reason
-        if !reason.isEmpty { log.member("reason", reason) }
-        if verdict.outcome == .refuse(.challengeUnknown), let note = verdict.challengeNote {
-            log.member("challenge", note.rawValue)
-        }
-        let isEnforced = enforcement == .enforced
-        log.member("enforced", isEnforced)
-        if let risk = verdict.risk {
-            if let metric = risk.metric { log.member("risk", metric) }
-            if let mark = risk.mark { log.member("mark", mark.rawValue) }
-        }
-        if let taken = verdict.takenProofs { log.member("proof", taken) }
-        if let instead = verdict.tokens.instead {
-            log.member("instead_of", instead.rawValue)
-        }
-        if let absence = verdict.sessionAbsence {
-            log.member("session", absence.rawValue)
-        }
-        if let bits = verdict.deviceBits { log.member("device_bits", bits.text) }
-        if let keyID = verdict.keyID { log.member("key", keyID.logName) }
-        if !verdict.appID.isEmpty, let environment = verdict.environment {
-            log.member("app", verdict.appID)
-            log.member("environment", environment.rawValue)
-            if let platform = verdict.platform {
-                log.member("platform", platform.rawValue)
-            }
-        }
-        if let version = verdict.appVersion ?? exchange.record.claimedVersion {
-            log.member("app_version", version.text)
-            let source = verdict.appVersion == nil ? "claimed" : "signed"
-            log.member("app_version_source", source)
-        }
     }
 }
 
@@ -261,7 +109,12 @@ extension Audit {
                 id: exchange.record.id,
                 trace: exchange.record.trace,
                 client: exchange.account.address,
-                asked: .init(method: asked.method, host: asked.host, path: asked.path),
+                asked: .init(
+                    method: asked.method,
+                    host: asked.host,
+                    path: asked.path,
+                    claims: exchange.record.claims
+                ),
                 outcome: outcome,
                 fate: fate,
                 status: exchange.record.status,
@@ -286,14 +139,14 @@ extension Audit {
         if case .off = exchange.flow.rule.mode { return nil }
         return exchange.flow.reported(
             address: exchange.account.address,
-            claimed: exchange.record.claimedVersion
+            exchange.record.claims
         )
     }
 }
 
 extension Flow {
     /// What a report counts of the request; `nil` where it has no verdict.
-    fileprivate func reported(address: IPAddress, claimed: AppVersion?) -> ReportedRequest? {
+    fileprivate func reported(address: IPAddress, _ claims: ClientClaims) -> ReportedRequest? {
         guard let (verdict, enforcement) = verdictState.given else { return nil }
         let fate: ReportedRequest.Fate =
             switch Decision(enforcing: rule, verdict) {
@@ -304,7 +157,7 @@ extension Flow {
         let isRefused = if case .refused = fate { enforcement == .enforced } else { false }
         return ReportedRequest(
             verdict,
-            claimed: claimed,
+            claims,
             address: address,
             fate: fate,
             isRefused: isRefused
@@ -404,7 +257,7 @@ extension Audit {
     }
 
     /// What was found of the integrity token of a request that was judged.
-    private var integrity: IntegrityNote? {
+    var integrity: IntegrityNote? {
         exchange.flow.verdictState.given?.verdict.tokens.integrity
     }
 

@@ -28,7 +28,9 @@ extension Exchange {
             if let key = flow.verdictState.admittedKey { proxy.judge.keyCheck.keep(key) }
             switch read {
             case .some: perform(flow.contentRead(isLast: false))
-            case .complete: perform(flow.contentRead(isLast: true))
+            case .complete:
+                record.uploaded(at: MonotonicClock.nanoseconds)
+                perform(flow.contentRead(isLast: true))
             case .none, .stopped, .closed: return
             case .malformed(let reason): return perform(flow.contentMalformed(reason))
             }
@@ -146,9 +148,7 @@ extension Exchange {
         rest: Span<UInt8>
     ) -> Bool {
         record.status = head.status
-        let waited = MonotonicClock.nanoseconds &- side.sentAt
-        proxy.tally.addFirstByte(rule: Audit(self).ruleNumber, nanoseconds: waited)
-        origin?.waited = waited
+        origin?.waited = Audit(self).originAnswered(at: MonotonicClock.nanoseconds)
         if head.fields.contains(.appAttestDeviceBits) {
             Querying(self).takeDeviceBits(head, bytes)
         }

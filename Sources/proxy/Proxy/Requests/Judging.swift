@@ -76,8 +76,7 @@ struct Judging {
         let verdict = Verdict(.refuse(Refusal(dispute.reason)))
         let rule = dispute.deciding { enforcement(of: verdict, by: $0) == .enforced }
         exchange.flow.disputed(by: rule)
-        exchange.record.claimedVersion =
-            head.fields.appBuild(bytes).flatMap { AppVersion(bytes, $0) }
+        noteClaimedVersion(head, bytes)
         // A rule that denies has no origin, and refuses.
         if enforcement(of: verdict, by: rule) == .observed, case .relay = exchange.flow.purpose {
             let framing = exchange.flow.facts.framing
@@ -162,7 +161,7 @@ struct Judging {
     /// Keeps what the client claims about its app, where no device has signed it.
     private func noteClaimedVersion(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
         let version = head.fields.appBuild(bytes).flatMap { AppVersion(bytes, $0) }
-        exchange.record.claimedVersion = version
+        exchange.record.claims.version = version
     }
 
     /// Counts the cost of the verdict. A verification without an admission is counted against the
@@ -175,12 +174,15 @@ struct Judging {
         if case .refuse = verdict.outcome { exchange.addFailure(now: beganAt) }
     }
 
+    /// Notes how long the judge took.
     @discardableResult
     private func countVerifications() -> UInt64 {
+        let now = MonotonicClock.nanoseconds
+        exchange.record.times.add(.judging, since: beganAt, until: now)
         let done = proxy.judge.verifications &- verifiedBefore
         guard done > 0 else { return 0 }
         proxy.tally.add(.verifications, done)
-        proxy.tally.add(.verification, nanoseconds: MonotonicClock.nanoseconds &- beganAt)
+        proxy.tally.add(.verification, nanoseconds: now &- beganAt)
         return done
     }
 }

@@ -69,12 +69,12 @@ struct OriginHead {
         if !carried.contains(.requestID) { HeadWriter.requestID(exchange.record.id, into: &bytes) }
         guard let trace = exchange.record.trace, !carried.contains(.traceparent), !keepsTrace
         else { return }
-        HeadWriter.traceParent(
+        let span = SpanContext(
             trace,
-            span: exchange.proxy.ids.next(),
-            isSampled: exchange.settings.options.traces == .beginSampled,
-            into: &bytes
+            span: exchange.proxy.ids.nextSpan(),
+            isSampled: exchange.settings.options.traces == .beginSampled
         )
+        HeadWriter.traceParent(span, into: &bytes)
     }
 
     /// Writes the verdict. All copies from the client were dropped.

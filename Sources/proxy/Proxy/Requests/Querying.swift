@@ -95,6 +95,7 @@ struct Querying {
         case .invalid, .expired, .spent, .refused: exchange.addFailure(now: now)
         case .good, .verdict, .malformed, .throttled, .unavailable: break
         }
+        exchange.record.times.add(.party, since: since, until: now)
         proxy.tally.add(.tokenCheck, nanoseconds: now &- since)
     }
 }
@@ -136,6 +137,7 @@ extension Querying {
     /// counts against the client's address.
     private func note(_ finding: DeviceFinding, since: UInt64) {
         let now = MonotonicClock.nanoseconds
+        exchange.record.times.add(.party, since: since, until: now)
         proxy.tally.add(.deviceCheck, nanoseconds: now &- since)
         switch finding {
         case .malformed: exchange.addFailure(now: now)

@@ -10,7 +10,7 @@ struct RequestRecord {
     /// The id that a trusted proxy or the gateway gave.
     var id: RequestID
     /// The trace that the request belongs to, where it is known.
-    var trace: RequestID?
+    var trace: TraceID?
     /// The fields naming the request that go to the origin unchanged.
     var carried = FieldKindSet()
     /// Why the gateway has answered instead of the origin.
@@ -19,8 +19,9 @@ struct RequestRecord {
     var asked = Asked()
     /// The line that its signed verdict names; `nil` where verdicts are not signed.
     var line: Line?
-    /// The build that the client claims, where a device might not have signed it.
-    var claimedVersion: AppVersion?
+    /// What the client says about itself.
+    var claims = ClientClaims()
+    var times = RequestTimes()
     /// What was found of the integrity token of an enrolment.
     var integrity: IntegrityNote?
     /// The result of the origin's App-Attest-Device-Bits.
@@ -36,6 +37,15 @@ struct RequestRecord {
         self.id = id
         self.startedAt = startedAt
         self.spoken = spoken
+    }
+
+    /// The client's content has come whole.
+    mutating func uploaded(at now: UInt64) { times.add(.upload, since: startedAt, until: now) }
+
+    /// Copies what the request asks for, and what its client claims.
+    mutating func keepAsked(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
+        asked = Asked(head, bytes)
+        claims.system = head.fields.claimedSystem(bytes)
     }
 
     /// The first problem is the cause of all others.

@@ -24,8 +24,8 @@ struct DashboardPage: Sendable {
         let style = PackageResources.page_css
         let script =
             PackageResources.text_js + PackageResources.chart_js + PackageResources.figures_js
-            + PackageResources.rules_js + PackageResources.page_js + PackageResources.parts_js
-            + PackageResources.changes_js
+            + PackageResources.rules_js + PackageResources.groups_js + PackageResources.page_js
+            + PackageResources.parts_js + PackageResources.changes_js
         var html = PackageResources.page_html
         Self.fill("{{calls}}", with: Array(calls.rawValue.utf8), in: &html)
         Self.fill("{{style}}", with: style, in: &html)

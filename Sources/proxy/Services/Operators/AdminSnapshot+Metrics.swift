@@ -192,33 +192,32 @@ extension AdminSnapshot {
         }
     }
 
-    /// Writes how the requests of each rule ended, and how long they took. Rules without a request
-    /// are omitted.
+    /// Writes how the requests of each rule ended, and how long they and their parts took. Rules
+    /// without a request are omitted, and rules without such a part.
     private func writeRuleTimes(into out: inout Exposition) {
-        let served = rules.enumerated().filter { tally.requestTimes(rule: $0.offset).count > 0 }
-        out.metric(
-            "rule_responses_total",
-            type: "counter",
-            help: "Responses by rule and class of status."
-        )
-        for (number, rule) in served {
+        let name = "rule_responses_total"
+        out.metric(name, type: "counter", help: "Responses by rule and class of status.")
+        for (number, rule) in rules.enumerated() {
             for digit in 1...5 {
                 let count = tally.responses(rule: number, class: digit)
                 guard count > 0 else { continue }
                 let labels = [("rule", rule.id), ("origin", rule.origin), ("code", "\(digit)xx")]
-                out.sample("rule_responses_total", labels, count)
+                out.sample(name, labels, count)
             }
         }
-        let name = "rule_request_seconds"
-        out.metric(name, type: "histogram", help: "Time of a request by rule.")
-        for (number, rule) in served {
-            out.histogram(
-                name,
-                tally.requestTimes(rule: number),
-                unit: 1e-9,
-                labels: [("rule", rule.id), ("origin", rule.origin)],
-                shown: Histogram.coarseBuckets
-            )
+        for time in RuleTime.allCases {
+            out.metric(time.name, type: "histogram", help: time.help)
+            for (number, rule) in rules.enumerated() {
+                let times = tally.times(time, rule: number)
+                guard times.count > 0 else { continue }
+                out.histogram(
+                    time.name,
+                    times,
+                    unit: 1e-9,
+                    labels: [("rule", rule.id), ("origin", rule.origin)],
+                    shown: time.buckets
+                )
+            }
         }
     }
 

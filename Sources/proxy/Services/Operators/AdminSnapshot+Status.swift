@@ -132,7 +132,7 @@ extension AdminSnapshot {
                 if count > 0 { out.member("\(digit)xx", count) }
             }
         }
-        out.summary("request_seconds", tally.requestTimes(rule: rule), unit: 1e-9)
+        out.summary("request_seconds", tally.times(.request, rule: rule), unit: 1e-9)
     }
 
     private func writeCounts(into out: inout JSONWriter) {

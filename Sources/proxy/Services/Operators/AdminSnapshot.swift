@@ -134,7 +134,7 @@ extension AdminSnapshot {
     /// to it.
     func responseTimes(of origin: OriginFacts) -> Histogram {
         rules.enumerated().filter { $0.element.origin == origin.name }
-            .reduce(into: Histogram()) { $0.merge(tally.firstBytes(rule: $1.offset)) }
+            .reduce(into: Histogram()) { $0.merge(tally.times(.origin, rule: $1.offset)) }
     }
 }
 

@@ -134,6 +134,7 @@ function show() {
   showTiles();
   showCharts();
   showRules();
+  showGroups();
   showReasons();
   showRefusals();
   showFound();

@@ -90,6 +90,12 @@ function showAudit() {
 
 const nameOf = (note) => `${note.time} ${note.request_id}`;
 
+/** The build and the system that a refusal names. */
+function clientOf({ app_version: version, app_version_source: source, os, os_version: number }) {
+  return [version ? `build ${version}${source === 'claimed' ? ' (claimed)' : ''}` : '',
+    os ? `${os} ${number} (claimed)` : ''].filter(Boolean).join(', ');
+}
+
 function makeRefusal(note) {
   const place = note.rule ? `${note.rule}, ${note.mode}` : `the endpoint ${note.endpoint}`;
   const answer = note.fate === 'forwarded' ?
@@ -106,6 +112,7 @@ function makeRefusal(note) {
     ['By', note.client],
     ...(note.gateway ? [['Gateway', note.gateway]] : []),
     ['Rule', place],
+    ...(note.app_version || note.os ? [['Client', clientOf(note)]] : []),
     ['Found', key],
     ['Answer', answer],
     ['The client', note.advice],

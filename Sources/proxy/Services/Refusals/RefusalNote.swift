@@ -29,8 +29,11 @@ package struct RefusalNote: Sendable {
         package let method: [UInt8]
         package let host: [UInt8]
         package let path: [UInt8]
+        package let claims: ClientClaims
 
-        package init(method: [UInt8], host: [UInt8], path: [UInt8]) {
+        package init(method: [UInt8], host: [UInt8], path: [UInt8], claims: ClientClaims = .init())
+        {
+            self.claims = claims
             self.method = method
             self.host = Self.bounded(host)
             self.path = Self.bounded(path)
@@ -51,6 +54,8 @@ package struct RefusalNote: Sendable {
         package let appID: String
         package let environment: KeyEnvironment?
         package let isEnforced: Bool
+        /// The build that the device has signed.
+        package let appVersion: AppVersion?
 
         package init(_ verdict: Verdict, isEnforced: Bool) {
             proof = verdict.proof
@@ -58,6 +63,7 @@ package struct RefusalNote: Sendable {
             level = verdict.level
             appID = verdict.appID
             environment = verdict.environment
+            appVersion = verdict.appVersion
             self.isEnforced = isEnforced
         }
     }
@@ -65,7 +71,7 @@ package struct RefusalNote: Sendable {
     /// Milliseconds since 1970.
     package let at: Int64
     package let id: RequestID
-    package let trace: RequestID?
+    package let trace: TraceID?
     package let client: IPAddress
     package let asked: Asked
     package let outcome: LocalOutcome
@@ -86,7 +92,7 @@ package struct RefusalNote: Sendable {
     package init(
         at: Int64,
         id: RequestID,
-        trace: RequestID?,
+        trace: TraceID?,
         client: IPAddress,
         asked: Asked,
         outcome: LocalOutcome,
@@ -261,11 +267,24 @@ extension RefusalNote {
         case .rule(let id, let mode): lines.append("  rule    \(id), \(mode.rawValue)")
         case .endpoint(let name): lines.append("  call    of the endpoint \(name)")
         }
+        if let clientText { lines.append("  of      \(clientText)") }
         if let gateway { lines.append("  gateway \(gateway)") }
         lines.append("  found   " + foundText)
         lines.append("  answer  " + answerText)
         lines.append("  client  " + row.nextStep.advice)
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    private var build: AppBuild {
+        AppBuild(signed: finding?.appVersion, claimed: asked.claims.version)
+    }
+
+    /// Build and system; `nil` where neither is known.
+    private var clientText: String? {
+        var parts: [String] = []
+        if build.version != nil { parts.append("build \(build.text)") }
+        if let system = asked.claims.system { parts.append("\(system.text) (claimed)") }
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
     }
 
     private var foundText: String {
@@ -307,6 +326,14 @@ extension RefusalNote {
         json.member("method", word(asked.method))
         json.member("host", word(asked.host))
         json.member("path", word(asked.path))
+        if let version = build.version {
+            json.member("app_version", version.text)
+            json.member("app_version_source", build.source.rawValue)
+        }
+        if let system = asked.claims.system {
+            json.member("os", system.name.rawValue)
+            json.member("os_version", system.version)
+        }
         switch place {
         case .rule(let id, let mode):
             json.member("rule", id)

@@ -1,6 +1,7 @@
 import AppAttest
 import Cryptography
 import Encodings
+import HTTPWire
 import KeyStore
 import Telemetry
 import Verification
@@ -108,6 +109,10 @@ extension Report.Part {
             out.member("addresses", step.addressCount)
         }
         out.objects("versions", counts.groups) { out, group in group.write(into: &out) }
+        out.objects("systems", counts.systemGroups) { out, group in
+            group.name.write(into: &out)
+            out.verdicts(group.cells)
+        }
     }
 }
 
@@ -116,12 +121,34 @@ extension RuleCounts.Group {
         out.member("version", build.word)
         out.member("source", build.source.rawValue)
         out.member("environment", environment?.rawValue ?? "none")
-        for kind in VerdictClass.allCases { out.member(kind.rawValue, self[kind]) }
-        out.reasons(cells.reasons)
+        out.verdicts(cells)
+    }
+}
+
+extension SystemCounts.Name {
+    /// A system that the client claims; for all others together its name is `other`.
+    fileprivate func write(into out: inout JSONWriter) {
+        switch self {
+        case .claimed(let system):
+            out.member("os", system.name.rawValue)
+            out.member("os_version", system.version)
+        case .other:
+            out.member("os", "other")
+            out.member("os_version", .null)
+        case .none:
+            out.member("os", .null)
+            out.member("os_version", .null)
+        }
     }
 }
 
 extension JSONWriter {
+    fileprivate mutating func verdicts(_ cells: [some CountedVerdicts]) {
+        for kind in VerdictClass.allCases { member(kind.rawValue, cells[kind]) }
+        member("refused", cells.refused)
+        reasons(cells.reasons)
+    }
+
     fileprivate mutating func reasons(_ reasons: [(reason: String, count: UInt64)]) {
         objects("reasons", reasons) { out, item in
             out.member("reason", item.reason)

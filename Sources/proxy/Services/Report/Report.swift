@@ -125,61 +125,6 @@ package struct Report: Sendable {
     }
 }
 
-extension RuleCounts {
-    /// The requests of one build and environment.
-    struct Group {
-        let build: AppBuild
-        let environment: KeyEnvironment?
-        let cells: [Cell]
-
-        var total: UInt64 { cells.reduce(0) { $0 &+ $1.count } }
-
-        subscript(_ kind: VerdictClass) -> UInt64 {
-            cells.reduce(0) { VerdictClass($1.outcome) == kind ? $0 &+ $1.count : $0 }
-        }
-    }
-
-    /// The requests by build and environment, the most frequent first.
-    var groups: [Group] {
-        var groups: [(build: AppBuild, environment: KeyEnvironment?, cells: [Cell])] = []
-        for cell in cells {
-            let build = build(of: cell)
-            let place = groups.firstIndex {
-                $0.build == build && $0.environment == cell.environment
-            }
-            if let place {
-                groups[place].cells.append(cell)
-            } else {
-                groups.append((build, cell.environment, [cell]))
-            }
-        }
-        return groups.map { Group(build: $0.build, environment: $0.environment, cells: $0.cells) }
-            .sorted { ($0.total, $0.build.word ?? "") > ($1.total, $1.build.word ?? "") }
-    }
-}
-
-extension [RuleCounts.Cell] {
-    /// The requests without a pass, by reason, the most frequent first.
-    var reasons: [(reason: String, count: UInt64)] {
-        var counts: [String: UInt64] = [:]
-        for cell in self where cell.outcome != .pass {
-            counts[cell.outcome.reason, default: 0] &+= cell.count
-        }
-        return counts.map { ($0.key, $0.value) }.sorted { ($1.1, $0.0) < ($0.1, $1.0) }
-    }
-}
-
-extension AppBuild {
-    /// The version as reports show it; `nil` where it is unknown.
-    var word: String? {
-        switch (source, version) {
-        case (.none, _): nil
-        case (_, let version?): version.text
-        case (_, nil): "other"
-        }
-    }
-}
-
 extension Report {
     /// The counts as tables, for people.
     package var text: String {
@@ -219,7 +164,7 @@ extension Report.Part {
         ] + (proofs.isEmpty ? [] : ["    verified by: " + proofs.joined(separator: ", ")])
             + integrity
             + (reasons.isEmpty ? [] : ["    reasons: " + reasons.joined(separator: ", ")])
-            + [took] + Self.table(steps) + Self.table(versions)
+            + [took] + steps.tableLines() + versions.tableLines()
     }
 
     private var integrity: [String] {
@@ -248,25 +193,9 @@ extension Report.Part {
         let classes = VerdictClass.allCases
         return [["version", "environment"] + classes.map(\.rawValue)]
             + counts.groups.map { group in
-                let version = group.build.word ?? "not known"
-                let isClaimed = group.build.source == .claimed
-                let environment = group.environment?.rawValue ?? "none"
-                return [isClaimed ? version + " (claimed)" : version, environment]
-                    + classes.map { "\(group[$0])" }
+                [group.build.text, group.environment?.rawValue ?? "none"]
+                    + classes.map { "\(group.cells[$0])" }
             }
-    }
-
-    /// Columns, the first aligned to the left and all others to the right.
-    private static func table(_ rows: [[String]]) -> [String] {
-        guard let first = rows.first else { return [] }
-        let widths = first.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            let cells = row.indices.map { column in
-                let space = String(repeating: " ", count: widths[column] - row[column].count)
-                return column == 0 ? row[column] + space : space + row[column]
-            }
-            return "    " + cells.joined(separator: "  ")
-        }
     }
 
     /// In hundredths of a percent, rounded down.

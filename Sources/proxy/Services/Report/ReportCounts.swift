@@ -92,6 +92,10 @@ package struct ReportedRequest: Sendable {
     package let meetsIntegrity: Bool?
     package let environment: KeyEnvironment?
     package let build: AppBuild
+    /// The system that the client claims.
+    package let system: ClaimedSystem?
+    /// Whether a key has signed it.
+    package let isSigned: Bool
     /// The named key, where it is enrolled here.
     package let install: KeyID?
     /// The client's address, which counts as the install where that is not known.
@@ -102,7 +106,7 @@ package struct ReportedRequest: Sendable {
 
     package init(
         _ verdict: Verdict,
-        claimed: AppVersion?,
+        _ claims: ClientClaims,
         address: IPAddress,
         fate: Fate,
         isRefused: Bool
@@ -111,7 +115,9 @@ package struct ReportedRequest: Sendable {
         proof = outcome == .pass ? verdict.proof : nil
         meetsIntegrity = verdict.tokens.integrity?.isMet
         environment = verdict.environment
-        build = AppBuild(signed: verdict.appVersion, claimed: claimed)
+        build = AppBuild(signed: verdict.appVersion, claimed: claims.version)
+        system = claims.system
+        isSigned = verdict.signer != nil
         install = verdict.environment == nil ? nil : verdict.keyID
         self.address = address
         self.fate = fate

@@ -96,14 +96,6 @@ package struct ReportScope: Sendable {
     }
 }
 
-/// Gives reports.
-package protocol ReportSource: Sendable {
-    /// Collects the counts of the event loops, in a fleet those of all gateways, and hands over a
-    /// report, once, on any thread; `nil` when that takes too long. Where the gateway that is asked
-    /// about is unknown, ``Report/gateways`` has none.
-    func report(of scope: ReportScope, _ completion: @escaping @Sendable (Report?) -> Void)
-}
-
 /// The span of a report. The raw value is its name: add, do not rename.
 package enum ReportWindow: String, CaseIterable, Sendable {
     case fiveMinutes = "5m"

@@ -1,5 +1,13 @@
 import HTTPWire
 
+/// Gives reports.
+package protocol ReportSource: Sendable {
+    /// Collects the counts of the event loops, in a fleet those of all gateways, and hands over a
+    /// report, once, on any thread; `nil` when that takes too long. Where the gateway that is asked
+    /// about is unknown, ``Report/gateways`` has none.
+    func report(of scope: ReportScope, _ completion: @escaping @Sendable (Report?) -> Void)
+}
+
 /// The pages of the report. The content, if any, is the id of the one rule that the report is
 /// about.
 ///
@@ -10,6 +18,8 @@ struct ReportService: Service {
         case json
         case text
         case series
+        /// Lines for people, grouped over all rules.
+        case groups(ReportGrouping)
     }
 
     let layout: Layout
@@ -38,12 +48,14 @@ struct ReportService: Service {
         case .json: ServiceResult(json: report.json)
         case .series: ServiceResult(json: report.seriesJSON)
         case .text: ServiceResult(text: report.text)
+        case .groups(let grouping): ServiceResult(text: report.text(by: grouping))
         }
     }
 }
 
 extension ServiceEntry {
-    /// `report` and `report/series`, and for each window `report/1h` and `report/1h/text`.
+    /// `report` and `report/series`, and for each window `report/1h`, `report/1h/text`,
+    /// `report/1h/os` and `report/1h/build`.
     static func reports(_ source: any ReportSource) -> [ServiceEntry] {
         func page(
             _ name: String,
@@ -61,7 +73,11 @@ extension ServiceEntry {
         return [page("report", .json), page("report/series", .series)]
             + ReportWindow.allCases.flatMap { window in
                 let name = "report/\(window.rawValue)"
+                let groups = ReportGrouping.allCases.map { grouping in
+                    page("\(name)/\(grouping.rawValue)", .groups(grouping), [window])
+                }
                 return [page(name, .json, [window]), page("\(name)/text", .text, [window])]
+                    + groups
             }
     }
 }

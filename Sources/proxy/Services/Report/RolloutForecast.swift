@@ -70,11 +70,11 @@ package struct RolloutForecast: Sendable {
     private var builds: [(name: String, failed: UInt64, all: UInt64)] {
         var builds: [String: (failed: UInt64, all: UInt64)] = [:]
         for group in part.counts.groups {
-            let isClaimed = group.build.source == .claimed
-            let name = (group.build.word ?? "not known") + (isClaimed ? " (claimed)" : "")
-            let failed = group[.missing] &+ group[.unsupported] &+ group[.invalid]
+            let name = group.build.text
+            let cells = group.cells
+            let failed = cells[.missing] &+ cells[.unsupported] &+ cells[.invalid]
             let before = builds[name] ?? (0, 0)
-            builds[name] = (before.failed &+ failed, before.all &+ group.total)
+            builds[name] = (before.failed &+ failed, before.all &+ cells.total)
         }
         let all = builds.map { ($0.key, $0.value.failed, $0.value.all) }.filter { $0.1 > 0 }
         return Array(all.sorted { ($1.1, $0.0) < ($0.1, $1.0) }.prefix(Self.buildsMax))

@@ -9,7 +9,7 @@ package import Verification
 
 /// The verdicts of one rule's requests in some span of time.
 ///
-/// About 16 KiB in the worst case: ``cellsMax`` and ``versionsMax`` limit what clients can make it
+/// About 24 KiB in the worst case: ``cellsMax`` and ``versionsMax`` limit what clients can make it
 /// distinguish. Each of the nine sketches has 512 registers, allocated with its first install.
 package struct RuleCounts: Sendable {
     /// The shares for which it counts would-be refusals.
@@ -33,7 +33,7 @@ package struct RuleCounts: Sendable {
     package static let installsError = 0.046
 
     /// The count of requests that have all these values in common.
-    package struct Cell: Sendable {
+    package struct Cell: CountedVerdicts, Sendable {
         struct Kind: Equatable, Sendable {
             /// The place in ``RuleCounts/builds``.
             var build: UInt8
@@ -43,6 +43,7 @@ package struct RuleCounts: Sendable {
 
         let kind: Kind
         package fileprivate(set) var count: UInt64
+        package fileprivate(set) var refused: UInt64
 
         package var environment: KeyEnvironment? { kind.environment }
         package var outcome: Verdict.Outcome { kind.outcome }
@@ -62,8 +63,8 @@ package struct RuleCounts: Sendable {
 
     private(set) var builds: [AppBuild] = []
     package private(set) var cells: [Cell] = []
-    /// Requests that were really refused.
-    package private(set) var refused: UInt64 = 0
+    /// The same by the system that clients claim.
+    private(set) var systems = SystemCounts()
     /// One for each of ``shares``.
     package private(set) var steps = [Step](repeating: Step(), count: shares.count)
     private var installs: InstallSketch?
@@ -83,17 +84,30 @@ package struct RuleCounts: Sendable {
 
     package func build(of cell: Cell) -> AppBuild { builds[Int(cell.kind.build)] }
 
-    package subscript(_ kind: VerdictClass) -> UInt64 {
-        cells.reduce(0) { VerdictClass($1.outcome) == kind ? $0 &+ $1.count : $0 }
-    }
+    package subscript(_ kind: VerdictClass) -> UInt64 { cells[kind] }
 
-    package var requests: UInt64 { cells.reduce(0) { $0 &+ $1.count } }
+    package var requests: UInt64 { cells.total }
+
+    /// Requests that were really refused.
+    package var refused: UInt64 { cells.refused }
 
     package mutating func add(nanoseconds: UInt64) { times.add(nanoseconds) }
 
     /// - hash: of installs and addresses; all counts that are merged have one.
     package mutating func add(_ request: ReportedRequest, by hash: InstallHash = .ofProcess) {
-        count(1, request.build, request.environment, request.outcome)
+        let refused: UInt64 = request.isRefused ? 1 : 0
+        count(
+            Cell(
+                kind: Cell.Kind(
+                    build: place(of: request.build),
+                    environment: request.environment,
+                    outcome: request.outcome
+                ),
+                count: 1,
+                refused: refused
+            )
+        )
+        systems.add(request)
         if let proof = request.proof { count(1, by: proof) }
         switch request.meetsIntegrity {
         case true?: integrity.met &+= 1
@@ -101,7 +115,6 @@ package struct RuleCounts: Sendable {
         case nil: break
         }
         if let key = request.install { Self.add(hash.hash(key), to: &installs) }
-        if request.isRefused { refused &+= 1 }
         guard case .refused(let bucket) = request.fate else { return }
         let client = request.install.map(hash.hash) ?? hash.hash(request.address.network)
         for place in steps.indices where bucket.isWithin(Self.shares[place].share) {
@@ -139,26 +152,22 @@ package struct RuleCounts: Sendable {
         sketch?.add(hash: hash)
     }
 
-    private mutating func count(
-        _ count: UInt64,
-        _ build: AppBuild,
-        _ environment: KeyEnvironment?,
-        _ outcome: Verdict.Outcome
-    ) {
-        var kind = Cell.Kind(build: place(of: build), environment: environment, outcome: outcome)
-        if add(count, kind) { return }
+    private mutating func count(_ cell: Cell) {
+        if add(cell, cell.kind) { return }
+        var kind = cell.kind
         if cells.count >= Self.cellsMax {
-            kind.build = append(AppBuild(build.source, nil))
-            if add(count, kind) { return }
+            kind.build = append(AppBuild(builds[Int(kind.build)].source, nil))
+            if add(cell, kind) { return }
         }
-        cells.append(Cell(kind: kind, count: count))
+        cells.append(Cell(kind: kind, count: cell.count, refused: cell.refused))
     }
 
     /// - Returns: whether there is such a cell. A found cell moves up by one place, so that
     ///   frequent cells are found first.
-    private mutating func add(_ count: UInt64, _ kind: Cell.Kind) -> Bool {
+    private mutating func add(_ cell: Cell, _ kind: Cell.Kind) -> Bool {
         for place in cells.indices where cells[place].kind == kind {
-            cells[place].count &+= count
+            cells[place].count &+= cell.count
+            cells[place].refused &+= cell.refused
             if place > 0 { cells.swapAt(place, place - 1) }
             return true
         }
@@ -187,9 +196,11 @@ package struct RuleCounts: Sendable {
 extension RuleCounts: Mergeable {
     package mutating func merge(_ other: RuleCounts) {
         for cell in other.cells {
-            count(cell.count, other.build(of: cell), cell.environment, cell.outcome)
+            var kind = cell.kind
+            kind.build = place(of: other.build(of: cell))
+            count(Cell(kind: kind, count: cell.count, refused: cell.refused))
         }
-        refused &+= other.refused
+        systems.merge(other.systems)
         for (proof, count) in other.passes { self.count(count, by: proof) }
         for (name, count) in other.namedPasses { self.count(count, ofProof: name) }
         integrity.met &+= other.integrity.met
@@ -227,7 +238,6 @@ extension InstallHash {
 // ``Report/form``.
 extension RuleCounts {
     func write(into out: inout ByteWriter) {
-        out.short(refused)
         out.short(integrity.met)
         out.short(integrity.unmet)
         out.short(UInt64(builds.count))
@@ -241,7 +251,9 @@ extension RuleCounts {
             out.byte(cell.environment?.number ?? 0)
             cell.outcome.write(into: &out)
             out.short(cell.count)
+            out.short(cell.refused)
         }
+        systems.write(into: &out)
         let proofs = proofs.filter { $0.name.utf8.count <= Self.proofNameMax }
         out.short(UInt64(proofs.count))
         for (name, count) in proofs {
@@ -258,7 +270,6 @@ extension RuleCounts {
     }
 
     init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
-        refused = try reader.count()
         integrity = (try reader.count(), try reader.count())
         var told: [AppBuild] = []
         for _ in 0..<(try reader.short(max: UInt64(UInt8.max))) {
@@ -277,8 +288,15 @@ extension RuleCounts {
             guard told.indices.contains(place), (number == 0) == (environment == nil) else {
                 throw ByteReader.Fault()
             }
-            count(try reader.count(), told[place], environment, outcome)
+            let kind = Cell.Kind(
+                build: self.place(of: told[place]),
+                environment: environment,
+                outcome: outcome
+            )
+            let count = try reader.count()
+            self.count(Cell(kind: kind, count: count, refused: try reader.count()))
         }
+        systems = try SystemCounts(&reader)
         for _ in 0..<(try reader.short(max: UInt64(Self.proofsMax) * 2)) {
             let name = try reader.text(max: Self.proofNameMax)
             count(try reader.count(), ofProof: name)
@@ -337,7 +355,7 @@ extension Histogram {
 }
 
 extension Verdict.Outcome {
-    fileprivate func write(into out: inout ByteWriter) {
+    func write(into out: inout ByteWriter) {
         switch self {
         case .pass: out.byte(0)
         case .refuse(let refusal):
@@ -350,7 +368,7 @@ extension Verdict.Outcome {
     }
 
     /// A reason that this version does not have is a fault.
-    fileprivate init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
+    init(_ reader: inout ByteReader) throws(ByteReader.Fault) {
         let kind = try reader.byte()
         guard kind > 0 else {
             self = .pass

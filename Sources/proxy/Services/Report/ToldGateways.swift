@@ -64,7 +64,7 @@ package struct ToldGateways: Sendable {
 // What a gateway tells the others that ask for its report.
 extension Report {
     /// The number of the form, which the first byte has.
-    private static let form: UInt8 = 1
+    private static let form: UInt8 = 2
     /// The most bytes of a form; rules beyond them are left out.
     package static let toldBytesMax = 512 << 10
     private static let idMax = 256

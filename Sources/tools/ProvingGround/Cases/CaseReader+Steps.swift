@@ -1,4 +1,5 @@
 import ConfigurationReading
+import Encodings
 import Verification
 
 // The steps of a case's file.
@@ -65,11 +66,11 @@ extension CaseReader {
     }
 
     private func send(_ reader: MappingReader) -> CaseStep.Deed? {
-        let keys = ["method", "path", "fields", "content", "count", "beside"]
+        let keys = ["method", "path", "fields", "content", "bytes", "count", "beside"]
         guard let inner = reader.inner("send", keys: keys) else { return nil }
         var sending = ClientSending()
         sending.path = text(inner, "path") ?? sending.path
-        sending.content = text(inner, "content")
+        sending.content = text(inner, "content").map { Array($0.utf8) } ?? bytes(inner)
         sending.method = text(inner, "method") ?? (sending.content == nil ? "GET" : "POST")
         sending.fields = fields(inner, "fields")
         sending.count = inner.integer("count", in: 1...1000)?.value ?? 1
@@ -81,6 +82,14 @@ extension CaseReader {
             return process
         }
         return .send(sending)
+    }
+
+    /// Content that is no text, in base64.
+    private func bytes(_ reader: MappingReader) -> [UInt8]? {
+        guard let text = text(reader, "bytes") else { return nil }
+        let bytes = Base64.decode(text)
+        if bytes == nil { reader.error("bytes", found: "\"\(text)\"", use: "base64") }
+        return bytes
     }
 
     private func context(_ reader: MappingReader) -> String? {

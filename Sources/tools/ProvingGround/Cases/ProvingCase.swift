@@ -95,8 +95,8 @@ struct ClientSending: Sendable {
     var method = "GET"
     var path = "/orders/1"
     var fields: [(name: String, value: String)] = []
-    /// A challenge of the gateway stands in the place of `{challenge}`.
-    var content: String?
+    /// Where it is text, a challenge of the gateway stands in the place of `{challenge}`.
+    var content: [UInt8]?
     var count = 1
     /// Clients that send the same at the same time.
     var beside: [Int] = []
@@ -124,6 +124,9 @@ enum ProvingMeasure: Sendable {
     case otherAnswers(outcome: String, status: Int?)
     /// How long the step took the driver.
     case seconds
+    /// How much longer that was than for the requests before it, which wait for nothing: the
+    /// machine's load is in both.
+    case waited
     /// The answers that have a field with this value; `any` for each.
     case answerField(name: String, value: String)
     /// The answers with the names of these tokens.

@@ -6,7 +6,9 @@ struct CaseRun {
     private let proving: ProvingCase
     private let stand: ProvingStand
     private let channel: DriverChannel
-    private let host: String
+    private var clients: DrivenClients
+    /// How long the driver took for the last requests.
+    private var lastSeconds = 0.0
     private var misses: [ProvingReport.Miss] = []
     private let began: ProvingLedger.Mark
 
@@ -17,7 +19,12 @@ struct CaseRun {
 
     /// - host: by what name the driver reaches this machine.
     init(_ proving: ProvingCase, on stand: ProvingStand, by channel: DriverChannel, host: String) {
-        (self.proving, self.stand, self.channel, self.host) = (proving, stand, channel, host)
+        (self.proving, self.stand, self.channel) = (proving, stand, channel)
+        let places = DrivenClients.Places(
+            gateway: "http://\(host):\(stand.middlePort)",
+            device: "http://\(host):\(stand.devicePort)"
+        )
+        clients = DrivenClients(of: proving, places: places)
         began = stand.ledger.now
     }
 
@@ -28,6 +35,7 @@ struct CaseRun {
         do throws(ToolError) {
             for step in proving.steps { try take(step) }
         } catch {
+            for told in clients.stopAll() where !channel.isClosed { _ = try? ask(told) }
             let expected = "each step is done"
             misses.append(.init(step: "", expected: expected, seen: error.text, line: 0))
             return misses
@@ -35,6 +43,7 @@ struct CaseRun {
         stand.ledger.settle(seconds: Self.settlingMax)
         let outcome = ProvingExpectation.Outcome(seen: stand.ledger.seen(since: began))
         judge(proving.expected, by: outcome, in: "the whole case")
+        for told in clients.stopAll() { _ = try? ask(told) }
         return Array(misses.prefix(Self.missesMax))
     }
 
@@ -55,26 +64,48 @@ struct CaseRun {
         let mark = stand.ledger.now
         let start = ContinuousClock.now
         if try takeHere(step.deed) { return }
-        let result = try ask(step)
-        let seconds = (ContinuousClock.now - start) / .seconds(1)
+        var outcome = ProvingExpectation.Outcome(seen: SeenTraffic())
+        for told in clients.steps(for: step, challenge: stand.middle.challenge) {
+            outcome.answers = try result(of: told, in: step)
+        }
+        outcome.seconds = (ContinuousClock.now - start) / .seconds(1)
+        outcome.seen = stand.ledger.seen(since: mark)
+        if case .send(let sending) = step.deed {
+            guard outcome.answers.count == sending.total else {
+                let count = "\(sending.total) requests, \(outcome.answers.count) answers"
+                throw ToolError("line \(step.line): \(count)")
+            }
+            outcome.waited = max(0, outcome.seconds - lastSeconds)
+            lastSeconds = outcome.seconds
+        }
+        judge(step.expected, by: outcome, in: "line \(step.line): \(step.text)")
+    }
+
+    /// What the app got, as the driver says it.
+    private func result(
+        of told: [String: Any],
+        in step: CaseStep
+    ) throws(ToolError) -> [ClientAnswer] {
+        let result: StepResult
+        do {
+            result = try JSONDecoder().decode(StepResult.self, from: try ask(told))
+        } catch let error as ToolError {
+            throw error
+        } catch {
+            throw ToolError("line \(step.line): the result is none: \(error)")
+        }
         if let error = result.error {
             throw ToolError("line \(step.line): the driver can't do it: \(error)")
         }
         let answers = result.answers ?? []
-        if case .send(let sending) = step.deed, answers.count != sending.total {
-            throw ToolError(
-                "line \(step.line): \(sending.total) requests, \(answers.count) answers"
-            )
-        }
         if let strange = answers.first(where: { ClientOutcome(rawValue: $0.outcome) == nil }) {
             throw ToolError("line \(step.line): “\(strange.outcome)” is no outcome")
         }
-        let outcome = ProvingExpectation.Outcome(
-            seen: stand.ledger.seen(since: mark),
-            answers: answers,
-            seconds: seconds
-        )
-        judge(step.expected, by: outcome, in: "line \(step.line): \(step.text)")
+        return answers
+    }
+
+    private func ask(_ told: [String: Any]) throws(ToolError) -> Data {
+        try channel.ask(ProvingServer.json(told))
     }
 
     private mutating func wait(
@@ -114,46 +145,6 @@ struct CaseRun {
         case .start, .send, .clock, .prewarm, .reset, .signOut, .stop, .until: return false
         }
         return true
-    }
-
-    private func ask(_ step: CaseStep) throws(ToolError) -> StepResult {
-        guard let members = members(step) else { throw ToolError("a step without a driver") }
-        let bytes = try channel.ask(ProvingServer.json(members))
-        do {
-            return try JSONDecoder().decode(StepResult.self, from: bytes)
-        } catch {
-            throw ToolError("line \(step.line): the result is none: \(error)")
-        }
-    }
-
-    /// A step as the driver gets it.
-    private func members(_ step: CaseStep) -> [String: Any]? {
-        var members: [String: Any] = ["case": proving.path, "process": step.process]
-        switch step.deed {
-        case .start(let start):
-            members["do"] = "start"
-            members["gateway"] = "http://\(host):\(stand.middlePort)"
-            members["device"] = "http://\(host):\(stand.devicePort)"
-            (members["app"], members["package"]) = (ProvingDevice.appID, ProvingDevice.package)
-            members["state"] = start.state.rawValue
-            members["supported"] = start.isSupported
-            (members["plan"], members["sessions"]) = (start.plan, start.sessions)
-            members["context"] = start.context
-        case .send(let sending):
-            members["do"] = "send"
-            (members["method"], members["path"]) = (sending.method, sending.path)
-            members["fields"] = sending.fields.map { [$0.name, $0.value] }
-            members["content"] = sending.content?
-                .replacing("{challenge}", with: stand.middle.challenge() ?? "")
-            (members["count"], members["beside"]) = (sending.count, sending.beside)
-        case .clock(let seconds): (members["do"], members["seconds"]) = ("clock", seconds)
-        case .prewarm: members["do"] = "prewarm"
-        case .reset(let context): (members["do"], members["context"]) = ("reset", context)
-        case .signOut: members["do"] = "sign-out"
-        case .stop: members["do"] = "stop"
-        default: return nil
-        }
-        return members
     }
 }
 

@@ -15,6 +15,11 @@ struct ClientAnswer: Sendable, Decodable {
     var error: String?
     var tokens: [String]?
 
+    /// The value of a field.
+    subscript(name: String) -> String? {
+        fields?.first { $0.key.lowercased() == name.lowercased() }?.value
+    }
+
     /// For people: `answered 200`, `failed: no route`.
     var text: String {
         let word = [outcome, status.map(String.init)].compactMap { $0 }.joined(separator: " ")

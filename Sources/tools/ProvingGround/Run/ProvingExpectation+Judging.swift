@@ -5,6 +5,8 @@ extension ProvingExpectation {
         var seen: SeenTraffic
         var answers: [ClientAnswer] = []
         var seconds = 0.0
+        /// How many of them the requests before it did not take.
+        var waited = 0.0
     }
 
     /// What is wrong; `nil` where all is as expected.
@@ -32,6 +34,7 @@ extension ProvingMeasure {
         case .otherAnswers(let outcome, let status):
             "answers other than \(Self.text(outcome, status))"
         case .seconds: "seconds"
+        case .waited: "seconds more than the requests before took"
         case .answerField(let name, let value): "answers with \(name): \(value)"
         case .tokens(let names): "answers with the tokens \(names.joined(separator: ", "))"
         case .seen(let query): query.text
@@ -52,10 +55,11 @@ extension ProvingMeasure {
         case .otherAnswers(let word, let status):
             Double(outcome.answers.count { !$0.isA(word, status) })
         case .seconds: outcome.seconds
+        case .waited: outcome.waited
         case .answerField(let name, let value):
             Double(
                 outcome.answers.count { answer in
-                    guard let found = answer.fields?[name] else { return false }
+                    guard let found = answer[name] else { return false }
                     return value == "any" || value == found
                 }
             )

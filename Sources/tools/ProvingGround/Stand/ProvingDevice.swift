@@ -23,6 +23,8 @@ enum PlayedDeviceCall: String, Sendable, CaseIterable {
     case sign
     case delete
     case deviceToken = "device-token"
+    /// Android: hands out what attests a key.
+    case chain
 
     /// The call that a path stands for.
     init?(path: String, on platform: ProvingPlatform) {
@@ -32,6 +34,7 @@ enum PlayedDeviceCall: String, Sendable, CaseIterable {
         case ("/assert", .ios), ("/sign", .android): self = .sign
         case ("/delete", _): self = .delete
         case ("/device-token", .ios): self = .deviceToken
+        case ("/chain", .android): self = .chain
         default: return nil
         }
     }
@@ -45,7 +48,7 @@ final class ProvingDevice: Sendable {
 
     private enum Key {
         case apple(SoftwareKey, isAttested: Bool)
-        case android(P256PrivateKey)
+        case android(P256PrivateKey, chain: [[UInt8]])
     }
 
     /// What the content of a call says.
@@ -158,6 +161,7 @@ final class ProvingDevice: Sendable {
             case .delete:
                 keys.withLock { $0[content.key ?? content.key_id ?? ""] = nil }
                 return .success([:])
+            case .chain: return .success(try attesting(content.key ?? ""))
             case .deviceToken: return .success(["token": Base64.text(RandomBytes.make(count: 32))])
             }
         } catch {
@@ -181,13 +185,21 @@ final class ProvingDevice: Sendable {
                 attestationChallenge: challenge,
                 at: Self.now
             )
-            let handle = "key-\(RandomBytes.word())"
-            keys.withLock { $0[handle] = .android(key) }
-            return [
-                "key": handle, "key_id": KeyID(of: key.publicKey).base64,
-                "chain": chain.map { Base64.text($0) },
-            ]
+            let name = content.key ?? "key-\(RandomBytes.word())"
+            keys.withLock { $0[name] = .android(key, chain: chain) }
+            return try attesting(name)
         }
+    }
+
+    /// An Android key, as it can be asked for again.
+    private func attesting(_ name: String) throws(DeviceFailure) -> [String: Any] {
+        guard case .android(let key, let chain) = keys.withLock({ $0[name] }) else {
+            throw DeviceFailure(word: missing)
+        }
+        return [
+            "key": name, "key_id": KeyID(of: key.publicKey).base64,
+            "point": Base64.text(key.publicKey.x963), "chain": chain.map { Base64.text($0) },
+        ]
     }
 
     private func attested(_ content: Content) throws(DeviceFailure) -> [String: Any] {
@@ -208,7 +220,7 @@ final class ProvingDevice: Sendable {
                 throw DeviceFailure(word: unfit)
             }
             let key = keys.withLock { $0[content.key ?? ""] }
-            guard case .android(let key) = key else { throw DeviceFailure(word: missing) }
+            guard case .android(let key, _) = key else { throw DeviceFailure(word: missing) }
             return ["signature": Base64.text(key.signature(message: message.span))]
         }
         let hash = try hash(content)
