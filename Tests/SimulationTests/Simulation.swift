@@ -370,12 +370,10 @@ extension SharedSecret {
     )
 }
 
-extension VerifiedAssertion {
-    /// The assertion that opens a session.
-    fileprivate static let simulated = VerifiedAssertion(
+extension VerifiedEvidence {
+    /// The evidence that opens a session.
+    fileprivate static let simulated = VerifiedEvidence(
         app: AppIDHash(appID: "ABCDE12345.com.example.shop"),
-        counter: SignCounter(rawValue: 1),
-        extensions: .none,
-        flags: 0
+        counter: SignCounter(rawValue: 1)
     )
 }
