@@ -2,7 +2,7 @@
 //
 //   bytes ──SourceNode──▶ tree ──declarations──▶ values with places ──validated──▶ configuration
 //
-// `SettingsReading` has the tree and the declarations; the settings of other parties are in `Parties`.
+// `SettingsReading` has the tree and the declarations; the settings of parties are in `Parties`.
 //
 //   GatewaySettings       the keys of the main file, with their defaults
 //   RuleSettings          the keys of a rule; its demands are read into those that judge requests

@@ -27,7 +27,7 @@ import Testing
             file = folder.appendingPathComponent("portcullis.yaml").path
             let url = url ?? library.testURL(.turnstile)
             try """
-            listen: { address: 127.0.0.1:0 }
+            listen: [{ address: 127.0.0.1:0 }]
             admin: { address: 127.0.0.1:0 }
             event_loops: 1
             origins: { books: { servers: ["\(origin.address)"] } }
