@@ -1,4 +1,5 @@
 package import Encodings
+import OutboundCalls
 import Services
 package import Telemetry
 
@@ -78,8 +79,6 @@ package struct ProofCallFacts: PartyFacts {
 
     /// The services that were called, by proof.
     package var services: [CallLineFacts] = []
-    /// The words for a breaker.
-    package var breakers: [String] = []
     /// Calls by the status of the answer, or why there is none.
     package var ends: [Count] = []
     /// Tokens by what was found of them.
@@ -115,7 +114,12 @@ package struct ProofCallFacts: PartyFacts {
             "Tokens that services know, by what was found of them.",
             verdicts.map { ([("proof", $0.proof), ("verdict", $0.word)], $0.count) }
         )
-        services.write(into: &out, of: "proof", each: "service", breakers)
+        services.write(
+            into: &out,
+            of: "proof",
+            each: "service",
+            CallBreaker.Condition.allCases.map(\.rawValue)
+        )
         out.metric("proof_tokens_used", type: "gauge", help: "Tokens not to be used again.")
         for used in usedTokens {
             out.sample("proof_tokens_used", [("proof", used.proof)], used.count)

@@ -172,7 +172,6 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
                     breaker: line.condition.rawValue
                 )
             }
-            facts.breakers = CallBreaker.Condition.allCases.map(\.rawValue)
             facts.ends = machine.tally.sortedEnds.map { end, count in
                 ProofCallFacts.Count(proof: end.kind, word: end.status, count: count)
             }
