@@ -327,7 +327,14 @@ let package = Package(
         .bridge("CCurl", in: "net", links: ["curl"]),
         .bridge("CNGHTTP2", in: "net", links: ["nghttp2"]),
         .part("OutboundCalls", in: "net", uses: ["Encodings", "Telemetry", "Verification"]),
-        .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL"]),
+        .part("EventLoops", in: "net", uses: ["CLinux", "COpenSSL", "Encodings"]),
+
+        // Sources/settings: how settings are declared and read.
+        .part(
+            "SettingsReading",
+            in: "settings",
+            uses: ["CLinux", "Cryptography", "Encodings", "HTTPWire", "Rules", "Signatures", yams]
+        ),
 
         // Sources/proxy: requests between clients and origins.
         .part(
@@ -343,7 +350,8 @@ let package = Package(
             "Parties",
             in: "parties",
             uses: policy + kept
-                + ["DeviceKey", "OutboundCalls", "Telemetry", "Verification", cryptoExtras],
+                + ["DeviceKey", "EventLoops", "OutboundCalls", "Services", "SettingsReading"]
+                + ["Telemetry", "Verification", cryptoExtras, logging],
             embeds: ["GoogleList/Snapshot"]
         ),
 
@@ -352,7 +360,8 @@ let package = Package(
             "ConfigurationReading",
             in: "gateway",
             uses: policy + apple
-                + ["CLinux", "DeviceKey", "Proxy", "Services", "Tokens", "Verification", yams]
+                + ["CLinux", "DeviceKey", "Proxy", "Services", "SettingsReading", "Tokens"]
+                + ["Verification"]
         ),
         .part(
             "Gateway",
@@ -362,7 +371,8 @@ let package = Package(
         .program(
             "portcullis",
             in: "gateway",
-            uses: policy + commands + ["Proxy", "Services", "Telemetry", "Verification"],
+            uses: policy + commands
+                + ["Parties", "Proxy", "Services", "Telemetry", "Verification"],
             links: [standalone]
         ),
 
@@ -401,6 +411,7 @@ let package = Package(
         .support(
             "LoopbackKit",
             uses: ["CLinux", "CNGHTTP2", "ConfigurationReading", "EventLoops", "Gateway"]
+                + ["Parties"]
         ),
         .support("ClientKit", uses: app),
         .support(
@@ -468,16 +479,18 @@ let package = Package(
         ),
         .tests(
             "Gateway",
-            uses: policy + process + ["AppleStandIn", "KeyStore", "LoopbackKit", "Telemetry"]
+            uses: policy + process
+                + ["AppleStandIn", "EventLoops", "KeyStore", "LoopbackKit", "Telemetry"]
         ),
         .tests("EventLoops", uses: ["COpenSSL"]),
         .tests("OutboundCalls"),
-        .tests("Services", uses: policy + verdict + ["Telemetry"]),
+        .tests("Services", uses: policy + verdict + ["Parties", "Telemetry"]),
         .tests("Proxy", uses: policy + verdict + sockets + ["Services"]),
         .tests(
             "Parties",
             uses: policy + verdict + stand
-                + ["AppleStandIn", "OutboundCalls", "Telemetry", "TestSupport"]
+                + ["AppleStandIn", "ConfigurationReading", "LoopbackKit", "OutboundCalls"]
+                + ["Services", "SettingsReading", "Telemetry", "TestSupport"]
         ),
         .tests(
             "PortcullisClient",

@@ -48,9 +48,8 @@ import Testing
         let loaded = Self.loaded("service_account: a")
         expectEqual(loaded.problems.map(\.text), [])
         let proof = try #require(loaded.configuration?.proofs.first)
-        guard case .integrity(let settings) = proof.kind, let service = settings.service else {
-            return #expect(Bool(false))
-        }
+        let settings = try #require(proof.settings as? IntegritySettings)
+        let service = try #require(settings.service)
         expectEqual(proof.proof.place, .field(Array("app-attest-integrity-token".utf8)))
         #expect(settings.ageMax == 300 && service.url == IntegrityService.address)
         #expect(service.calls.timeout == .seconds(3) && service.calls.perSecond == 50)
@@ -75,9 +74,8 @@ import Testing
         )
         expectEqual(loaded.problems.map(\.text), [])
         let configuration = try #require(loaded.configuration)
-        guard case .integrity(let settings) = configuration.proofs[0].kind,
-            let service = settings.service
-        else { return #expect(Bool(false)) }
+        let settings = try #require(configuration.proofs[0].settings as? IntegritySettings)
+        let service = try #require(settings.service)
         #expect(settings.ageMax == 60 && service.url == "https://localhost:1")
         let calls = service.calls
         #expect(calls.perSecond == 7 && calls.concurrent == 2 && calls.queue == 3)
@@ -98,10 +96,8 @@ import Testing
     @Test func `the console's keys are read from their files`() throws {
         let loaded = Self.loaded("decryption_key: d, verification_key: v")
         expectEqual(loaded.problems.map(\.text), [])
-        guard case .integrity(let settings)? = loaded.configuration?.proofs.first?.kind else {
-            return #expect(Bool(false))
-        }
-        expectEqual(settings.service, nil)
+        let settings = loaded.configuration?.proofs.first?.settings
+        expectEqual(try #require(settings as? IntegritySettings).service, nil)
     }
 
     @Test(arguments: [

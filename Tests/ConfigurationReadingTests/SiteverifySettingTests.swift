@@ -32,11 +32,8 @@ import Testing
     private static func settings(_ proof: String) throws -> SiteverifySettings {
         let loaded = loaded(proof)
         expectEqual(loaded.problems.map(\.text), [])
-        let kind = try #require(loaded.configuration?.proofs.first?.kind)
-        guard case .siteverify(let settings) = kind else {
-            throw FileFault.missing
-        }
-        return settings
+        let settings = loaded.configuration?.proofs.first?.settings
+        return try #require(settings as? SiteverifySettings)
     }
 
     private static let rest = "secret_file: s, field: X-T, hostname: shop.example"

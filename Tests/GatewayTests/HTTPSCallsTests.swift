@@ -4,6 +4,7 @@ import Expectations
 import Foundation
 import KeyStore
 import LoopbackKit
+import OutboundCalls
 import Parties
 import Synchronization
 import Testing
@@ -36,10 +37,9 @@ import Testing
             let port = server.ports[AppleHost(.receipts, .production)] ?? 0
             var request = HTTPSRequest(
                 url: "https://\(host):\(port)/v1/attestationData",
-                contentType: "text/plain",
-                content: Array("some".utf8),
                 timeout: .milliseconds(milliseconds)
             )
+            (request.contentType, request.content) = ("text/plain", Array("some".utf8))
             let roots = try #require(FileManager.default.contents(atPath: server.rootFile))
             request.roots = [UInt8](roots)
             return request

@@ -1,4 +1,5 @@
 import Encodings
+import EventLoops
 import Expectations
 import Rules
 import Services

@@ -1,6 +1,7 @@
 import ConfigurationReading
 import Foundation
 package import Gateway
+package import Parties
 import Synchronization
 
 /// A gateway inside the test's process, configured by a file as any other.
@@ -27,15 +28,17 @@ package final class HostedGateway: Sendable {
 
     /// Reads a configuration and starts it.
     ///
+    /// - `parties`: those whose proofs the configuration may name.
     /// - `change`: what differs in the surroundings, in which no signal is heeded and the process
     ///   is the tests'.
     /// - `whenEnded`: called once it has ended.
     package init(
         file: String,
+        parties: [any ProofParty.Type] = ProofParties.standard,
         _ change: (inout GatewaySurroundings) -> Void = { _ in },
         whenEnded: @escaping @Sendable () -> Void = {}
     ) throws {
-        let loaded = ConfigurationLoader.load(file)
+        let loaded = ConfigurationLoader.load(file, parties: parties)
         guard let configuration = loaded.configuration else {
             throw Failure(description: loaded.problems.map(\.text).joined(separator: "\n"))
         }

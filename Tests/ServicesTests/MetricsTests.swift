@@ -1,5 +1,6 @@
 import Expectations
 import KeyStore
+import Parties
 import Rules
 import Telemetry
 import Testing
@@ -68,7 +69,7 @@ import Testing
     }
 
     @Test func `the families of limited connections are there where nothing is limited`() {
-        let names = AdminSnapshot.families.map { $0.name }
+        let names = AdminSnapshot.families(idlePartyFacts).map { $0.name }
         for name in ["server_connections", "server_connections_max", "requests_waiting"] {
             let family = "portcullis_origin_" + name
             #expect(names.contains(family))

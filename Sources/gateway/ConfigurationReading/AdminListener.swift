@@ -21,7 +21,7 @@ package struct AdminListener: Sendable, Declared {
 
     private init(keyPath: String) { self.keyPath = keyPath }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("address", \.address, .listening)
             .means("Where operators connect. A Unix socket's file says who may.")
             .mandatory("address: 127.0.0.1:9901 or unix:/path")

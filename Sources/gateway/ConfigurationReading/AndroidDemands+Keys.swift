@@ -1,6 +1,6 @@
 import Encodings
 import KeyAttestation
-import Rules
+package import Rules
 
 extension AndroidDemands.Settings: Declared {
     private enum Level: String, CaseIterable {
@@ -11,7 +11,7 @@ extension AndroidDemands.Settings: Declared {
         case any, rkp
     }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("signers", \.signerList, certificates)
             .means("SHA-256 of the certificates that sign the app.")
         Key("versions", versions).means("The versions of the app that may enrol.")

@@ -51,7 +51,7 @@ struct AppSettings: Declared, Sendable {
         AndroidDemands.Settings.keys.all.map { Key($0, of: \.phone) }
     }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("id", \.id, .name("an App ID: prefix, dot, bundle identifier", appID))
             .means("The App ID: the team's prefix, a dot, the bundle identifier.")
         Key("environments", \.environments, .words())
@@ -238,7 +238,7 @@ extension Stated<AppSettings> {
             return try X509Certificate.certificates(pem: String(decoding: bytes, as: UTF8.self))
         } catch let fault as FileFault {
             let isAssumed = files.log.assumes(path, at: files.path(of: path), fault)
-            guard !isAssumed else { return [StandIn.authority] }
+            guard !isAssumed else { return [AppleRoots.appAttestation] }
             files.log.error(path, found: "\(fault.found) (\(path.value))", use: use)
         } catch {
             files.log.error(path, found: "no certificate in \(path.value)", use: use)

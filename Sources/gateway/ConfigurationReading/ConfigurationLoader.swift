@@ -1,4 +1,5 @@
 import Cryptography
+package import Parties
 package import Rules
 
 /// A configuration with its problems.
@@ -45,13 +46,15 @@ package enum ConfigurationLoader {
     ///
     /// - offline: whether what is absent is assumed, of files, folders and variables. Such a
     ///   configuration is never served.
+    /// - parties: those whose proofs the file may name.
     package static func load(
         _ path: String,
         offline: Bool = false,
-        files: some ConfigurationFiles = DiskFiles()
+        files: some ConfigurationFiles = DiskFiles(),
+        parties: [any ProofParty.Type] = ProofParties.standard
     ) -> LoadedConfiguration {
         let log = ProblemLog(isOffline: offline, variable: files.variable)
-        let configuration = read(path, files: files, log: log)
+        let configuration = read(path, files: files, parties: parties, log: log)
         return LoadedConfiguration(configuration: configuration, problems: [])
             .adding(log.problems)
             .assuming(log.assumptions?.all ?? [])
@@ -86,6 +89,7 @@ package enum ConfigurationLoader {
     private static func stated(
         _ path: String,
         files: some ConfigurationFiles,
+        parties: [any ProofParty.Type] = ProofParties.standard,
         log: ProblemLog
     ) -> StatedConfiguration? {
         let use = "listen: …, origins: … and default: …"
@@ -94,15 +98,18 @@ package enum ConfigurationLoader {
         }
         let folder = FilePath.folder(of: path)
         let whole = root.including(from: folder, files, log)
-        return StatedConfiguration(whole, folder: folder, log: log)
+        return StatedConfiguration(whole, folder: folder, parties: parties, log: log)
     }
 
     private static func read(
         _ path: String,
         files: some ConfigurationFiles,
+        parties: [any ProofParty.Type],
         log: ProblemLog
     ) -> GatewayConfiguration? {
-        guard let stated = stated(path, files: files, log: log) else { return nil }
+        guard let stated = stated(path, files: files, parties: parties, log: log) else {
+            return nil
+        }
         var rules: [StatedRule] = []
         switch stated.rules {
         case .none: break

@@ -2,11 +2,8 @@
 //
 //   bytes ──SourceNode──▶ tree ──declarations──▶ values with places ──validated──▶ configuration
 //
-//   SourceNode            YAML as a bounded tree of text with line numbers; Yams is seen here only
-//   MappingReader         takes a mapping apart: unknown keys, wrong types and units are problems
-//   Declared, Key         a key's one declaration: where its value goes, what it may be, what it
-//                         means, what a change needs
-//   ValueForm             how a value is written
+// `SettingsReading` has the tree and the declarations; the settings of parties are in `Parties`.
+//
 //   GatewaySettings       the keys of the main file, with their defaults
 //   RuleSettings          the keys of a rule; its demands are read into those that judge requests
 //   StatedConfiguration   a file as it was read, before its parts are compared and its files read
@@ -27,3 +24,5 @@
 // Every value is text until its key gives it a type: `off`, `on`, `yes` and `1.2` mean what they
 // look like, and YAML's rules change no value's type. Durations, sizes, rates and percentages carry
 // their unit. Anchors and aliases are refused, files and trees are bounded.
+
+@_exported public import SettingsReading

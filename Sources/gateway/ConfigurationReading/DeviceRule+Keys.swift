@@ -1,7 +1,7 @@
-import Rules
+package import Rules
 
 extension DeviceRule: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("refuse_if", \.refused, bits)
             .means("Bits of which all must be so, or a list of such conditions.")
             .mandatory("refuse_if: { bit0: true }")

@@ -39,6 +39,8 @@ package struct GatewaySettings: Sendable, Declared {
     package var hooks = HookSettings()
     /// In the order of the file; rules refer to them by index.
     package internal(set) var proofs: [ProofSettings] = []
+    /// The parties whose proofs the file may name.
+    package internal(set) var parties: [any ProofParty.Type] = ProofParties.standard
     package var endpointsPath = "/.well-known/app-attest"
     package var servesPlan = false
     package var probes = ProbePaths()
@@ -47,7 +49,7 @@ package struct GatewaySettings: Sendable, Declared {
 
     package var store: StorePlace { keeping.place }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("listen", \.listeners, .list(of: listenerForm) { ListenSettings(keyPath: $0) })
             .comparing(\.listeningWithoutTLS)
             .means("The addresses for clients. A reload reads the files of tls again.")
@@ -170,7 +172,7 @@ package struct ChallengeSettings: Hashable, Sendable, Declared {
 
     package init() {}
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("enrolment_ttl", \.enrolmentLifetime, .time(.seconds(10) ... .days(30)))
             .means("How long a challenge for an enrolment is good.")
             .because("long, since Apple's servers may be slow or throttle")
@@ -182,7 +184,7 @@ package struct ChallengeSettings: Hashable, Sendable, Declared {
 }
 
 extension SessionTable.Limits: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("lifetime", \.lifetime, .seconds(.seconds(1) ... .days(1)))
             .means("How long a session is good.")
             .because("short, since only a revocation of its key ends it early")
@@ -194,7 +196,7 @@ extension SessionTable.Limits: Declared {
 }
 
 extension EnrolmentAdmission.Settings: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("rate", \.perSecond, .perSecond(of: "challenges a second", max: 10_000))
             .means("Enrolment challenges, for all apps together; then 429.")
             .because("Apple asks for less than 100 attestKey calls a second of an app")
@@ -218,7 +220,7 @@ package struct ProcessSettings: Hashable, Sendable, Declared {
 
     package init() {}
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("user", orNone: \.user, .name("a user's name", name))
             .means("The user of the process after root has started it and bound its addresses.")
         Key("group", orNone: \.group, .name("a group's name", name))
@@ -251,7 +253,7 @@ package struct HookSettings: Hashable, Sendable, Declared {
 
     package init() {}
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("guard", \.onGuard, ValueForm { words($0, $1) }.takingVariables)
             .means("A program and its arguments that run when a guard has fallen.")
         Key("timeout", \.timeout, .time(.seconds(1) ... .seconds(300)))

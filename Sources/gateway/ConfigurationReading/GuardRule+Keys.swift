@@ -1,7 +1,7 @@
-import Rules
+package import Rules
 
 extension GuardRule: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("refused", \.refused, share)
             .means("The rule falls back when more than this share is refused.")
             .mandatory("refused: the share of the installs, such as 2%")

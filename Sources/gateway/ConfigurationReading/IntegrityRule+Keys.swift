@@ -1,8 +1,8 @@
-import Rules
+package import Rules
 
 // What a rule or an app says of `integrity`.
 extension IntegrityRule: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("proof", \.proofName, .text("the name of a proof of kind: play-integrity") { $0 })
             .means("The name of the proof.", otherwise: "the only one of kind: play-integrity")
         Key("device", \.devices, .words())

@@ -47,7 +47,7 @@ package struct ListenSettings: Hashable, Sendable, Declared {
         return copy
     }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("address", \.address, .listening)
             .means("Where clients connect. With port 0 the system chooses one.")
             .mandatory("address: 0.0.0.0:8443, [::]:8443 or unix:/path")
@@ -180,7 +180,7 @@ extension ListenSettings {
 
         private static let form = "- { certificate: …, key: … }"
 
-        static let keys = Keys<Self> {
+        package static let keys = Keys<Self> {
             Certificate.files.all.map { Key(like: $0) }
             Key("certificates", \.certificates, .list(of: form) { Certificate(keyPath: $0) })
                 .means("In the place of these: several, of which a client gets that of its name.")
@@ -254,7 +254,7 @@ extension ListenSettings.TLS {
                 .means("The private key, without a passphrase.").mandatory("key: a PEM file")
         }
 
-        static let keys = Keys<Self> {
+        package static let keys = Keys<Self> {
             files.all
             Key("names", \.names, nameForm)
                 .means("The names for which it is shown. Without it, those in the certificate.")
@@ -285,7 +285,7 @@ extension ListenSettings.TLS {
 
         fileprivate init(keyPath: String) { self.keyPath = keyPath }
 
-        static let keys = Keys<Self> {
+        package static let keys = Keys<Self> {
             Key("ca", \.authoritiesFile, .path("a PEM file's path"))
                 .means("The authorities that sign clients' certificates.")
                 .mandatory("ca: a PEM file with the authorities of clients' certificates")

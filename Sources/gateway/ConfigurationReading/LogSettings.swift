@@ -56,7 +56,7 @@ package struct LogSettings: Hashable, Sendable, Declared {
 
     package init() {}
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("access", \.access, access).means("Where the line for each request goes.")
         Key("format", \.lines.form, .word)
             .means(

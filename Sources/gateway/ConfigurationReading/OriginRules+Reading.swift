@@ -1,4 +1,4 @@
-import Proxy
+package import Proxy
 
 // How an origin's servers are written.
 extension ServerSettings {
@@ -53,7 +53,7 @@ extension ServerSettings {
 }
 
 extension ServerSettings: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("address", \.address, addressForm).means("An address, or a name and a port.")
             .mandatory("address: 10.0.0.5:8080")
         Key("weight", \.weight, .count(1...1000)).means("The server's share of the requests.")
@@ -74,7 +74,7 @@ extension ServerSettings: Declared {
 }
 
 extension OriginRules: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("balance", \.balance, .word).means("Which server gets a request.")
         Key("slow_start", \.slowStart, .milliseconds(.zero ... .seconds(3600)))
             .means("In which a server that came back gets its share step by step.")
@@ -102,7 +102,7 @@ extension OriginRules: Declared {
 }
 
 extension QueueRule: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("max", \.max, .count(0...10_000)).means("Requests that wait. More are answered 503.")
             .because("close to Envoy's, which is 1024")
         Key("timeout", \.timeout, .milliseconds(Timeouts.range))
@@ -111,7 +111,7 @@ extension QueueRule: Declared {
 }
 
 extension RetryRule: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("max", \.max, .count(0...10))
             .means("How often a request is sent once more when its connection broke.")
         Key("budget", \.budget, .percent)
@@ -123,7 +123,7 @@ extension RetryRule: Declared {
 }
 
 extension Ejection: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("failures", \.failures, .count(0...1000))
             .means("After this many failed requests in a row; 0 for never.")
         Key("statuses", \.statuses, statusList).means("The statuses by which a request fails.")
@@ -155,7 +155,7 @@ extension Ejection: Declared {
 extension ServerCheck: Declared {
     private static let range = Duration.milliseconds(10)...Duration.seconds(3600)
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("path", \.path, ValueForm { $0.value($1, use: pathUse, path) })
             .means("Each server is asked for this path.")
         Key("grpc", orNone: \.grpc, service)

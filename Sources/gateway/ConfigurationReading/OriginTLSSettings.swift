@@ -23,7 +23,7 @@ package struct OriginTLSSettings: Hashable, Sendable, Declared {
     package private(set) var serverName: String?
     package private(set) var minimumVersion = ListenSettings.TLS.Version.tls12
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("ca", orNone: \.authorities, .path("a PEM file's path"))
             .means("The authorities that are believed.", otherwise: "the machine's")
         Key("certificate", orNone: \.certificateFile, .path("a PEM file's path"))

@@ -1,4 +1,4 @@
-import HTTPWire
+package import HTTPWire
 
 extension PathInterpretation {
     /// A key of an origin's `paths`, and the steps that its word excludes.
@@ -78,7 +78,7 @@ extension PathInterpretation {
         ),
     ]
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         settings.map { setting in
             Key(setting.key).means("\(setting.word): the origin does not \(setting.text).")
         }

@@ -1,8 +1,8 @@
 import Rules
-import Services
+package import Services
 
 extension ProbePaths: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("live", \.live, path).means("The path that says whether the process serves.")
         Key("ready", \.ready, path).means("The path that says whether clients should come.")
     }

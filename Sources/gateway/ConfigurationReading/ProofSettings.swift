@@ -1,55 +1,29 @@
 import HTTPWire
 package import Parties
 package import Rules
-import Tokens
 
 /// A proof of the section `proofs`.
 package struct ProofSettings: Sendable {
-    /// How its tokens are checked.
-    package enum Kind: Sendable {
-        case jwt(JWTSettings)
-        case siteverify(SiteverifySettings)
-        case integrity(IntegritySettings)
-    }
-
     package let proof: TokenProof
-    package let kind: Kind
+    /// How its tokens are checked.
+    package let settings: any ProofPartySettings
 
     /// What differs in another proof of the same name. Of secrets it tells only that they differ.
     static let form = ValueForm<[ProofSettings]>.named(
         { $0.proof.name },
         changes: { old, new, keyPath in
-            let kinds: [SettingChange]
-            switch (old.kind, new.kind) {
-            case (.jwt(let old), .jwt(let new)):
-                kinds = JWTSettings.keys.changes(from: old, to: new, at: keyPath)
-            case (.siteverify(let old), .siteverify(let new)):
-                kinds = old == new ? [] : [SettingChange(keyPath: keyPath)]
-            case (.integrity(let old), .integrity(let new)):
-                let isSame = old.service == new.service && old.ageMax == new.ageMax
-                kinds = isSame ? [] : [SettingChange(keyPath: keyPath)]
-            case (.jwt, _), (.siteverify, _), (.integrity, _):
-                kinds = [SettingChange(keyPath: "\(keyPath).kind")]
-            }
             let words = (old.proof.onError.rawValue, new.proof.onError.rawValue)
             let places = (old.proof.place.text, new.proof.place.text)
             return [
                 SettingChange(keyPath: "\(keyPath).field", from: places.0, to: places.1),
                 SettingChange(keyPath: "\(keyPath).on_error", from: words.0, to: words.1),
-            ].filter { $0.from != $0.to } + kinds
+            ].filter { $0.from != $0.to } + old.settings.changes(toAny: new.settings, at: keyPath)
         }
     )
 }
 
 /// A proof as the file states it, before its files are read.
 struct StatedProof {
-    /// The kinds of proofs: `kind`.
-    enum Kind: String, CaseIterable {
-        case jwt
-        case siteverify
-        case integrity = "play-integrity"
-    }
-
     private static let keys = Keys<Self> {
         Key("kind").means("The kind of the tokens.")
         Key("field").means("The field that has the token; Authorization with the scheme Bearer.")
@@ -59,15 +33,16 @@ struct StatedProof {
 
     let name: Located<String>
     private let reader: MappingReader
-    private let kind: Located<Kind>?
+    /// The party that `kind` names.
+    private let party: (any ProofParty.Type)?
     private let place: TokenProof.Place?
     private let onError: Located<DependencyErrorRule>?
-    private let jwt: Stated<JWTSettings>
-    private let siteverify: SiteverifyDraft
-    private let integrity: IntegrityDraft
+    private let draft: (any ProofDraft)?
 
     /// The proofs of the file, in their order.
-    static func all(_ reader: MappingReader) -> [StatedProof] {
+    ///
+    /// - parties: those that `kind` may name.
+    static func all(_ reader: MappingReader, _ parties: [any ProofParty.Type]) -> [StatedProof] {
         guard let node = reader.node("proofs") else { return [] }
         guard case .mapping(let members) = node.content, !members.isEmpty else {
             let use = "a mapping: name: { kind: jwt, … }"
@@ -82,15 +57,19 @@ struct StatedProof {
                 use: "\(countMax) at most"
             )
         }
-        return members.compactMap { StatedProof($0, log: reader.log) }
+        return members.compactMap { StatedProof($0, parties, log: reader.log) }
     }
 
     /// The most proofs of a file.
     private static let countMax = 32
 
-    private init?(_ member: SourceNode.Member, log: ProblemLog) {
+    private init?(
+        _ member: SourceNode.Member,
+        _ parties: [any ProofParty.Type],
+        log: ProblemLog
+    ) {
         let keyPath = "proofs.\(member.key)"
-        let names = Self.keys.names + Kind.allCases.flatMap(Self.keys(of:))
+        let names = Self.keys.names + parties.flatMap { $0.keyNames }
         guard let reader = MappingReader(member.value, keyPath, keys: names, log: log) else {
             return nil
         }
@@ -106,49 +85,37 @@ struct StatedProof {
                     + Self.ownNames.joined(separator: " or ")
             )
         }
-        reader.require(
-            "kind",
-            use: "kind: \(Kind.allCases.map(\.rawValue).joined(separator: " | "))"
-        )
-        kind = reader.word("kind")
+        let kinds = parties.map { $0.kind }
+        let use = kinds.joined(separator: " | ")
+        reader.require("kind", use: "kind: \(use)")
+        let meant = reader.value("kind", use: use, words: kinds) { kinds.firstIndex(of: $0) }?.value
+        party = meant.map { parties[$0] }
         onError = reader.word("on_error")
-        let isIntegrity = kind?.value == .integrity
-        place = Self.place(reader, usual: isIntegrity ? IntegrityDraft.field : nil)
+        place = Self.place(reader, usual: party?.field)
         // Several kinds have keys of one name.
-        let meant = kind?.value
-        func own(_ kind: Kind) -> MappingReader {
-            meant == nil || meant == kind ? reader : reader.emptied
+        let drafts = parties.enumerated().map { index, party in
+            let own = meant == nil || meant == index ? reader : reader.emptied
+            return party.draft(own, name: member.key, isMeant: meant == index)
         }
-        let keys = own(.jwt)
-        if meant == .jwt { JWTSettings.require(keys) }
-        jwt = Stated(keys, over: JWTSettings())
-        let isSiteverify = meant == .siteverify
-        siteverify = SiteverifyDraft(own(.siteverify), name: member.key, isMeant: isSiteverify)
-        integrity = IntegrityDraft(own(.integrity), name: member.key, isMeant: isIntegrity)
-        if let kind { Self.checkIdle(reader, kind.value) }
+        draft = meant.map { drafts[$0] }
+        if let party { Self.checkIdle(reader, party, among: parties) }
     }
 
     /// Reports keys of other kinds.
-    private static func checkIdle(_ reader: MappingReader, _ kind: Kind) {
-        let own = Set(keys(of: kind))
-        var seen = own
-        for other in Kind.allCases {
-            for key in keys(of: other) where reader.has(key) && seen.insert(key).inserted {
-                let kinds = Kind.allCases.filter { keys(of: $0).contains(key) }.map(\.rawValue)
-                reader.error(
-                    key,
-                    found: "it with kind: \(kind.rawValue), where it has no effect",
-                    use: "kind: \(kinds.joined(separator: " or ")), or no \(key)"
-                )
-            }
-        }
-    }
-
-    private static func keys(of kind: Kind) -> [String] {
-        switch kind {
-        case .jwt: JWTSettings.keys.names
-        case .siteverify: SiteverifyDraft.keys.names
-        case .integrity: IntegrityDraft.keys.names
+    private static func checkIdle(
+        _ reader: MappingReader,
+        _ own: any ProofParty.Type,
+        among parties: [any ProofParty.Type]
+    ) {
+        var seen = Set(own.keyNames)
+        for key in parties.flatMap({ $0.keyNames })
+        where reader.has(key) && seen.insert(key).inserted {
+            let kinds = parties.filter { $0.keyNames.contains(key) }.map { $0.kind }
+            reader.error(
+                key,
+                found: "it with kind: \(own.kind), where it has no effect",
+                use: "kind: \(kinds.joined(separator: " or ")), or no \(key)"
+            )
         }
     }
 
@@ -205,31 +172,18 @@ struct StatedProof {
                 index: index,
                 place: $0,
                 onError: onError?.value ?? .refuse,
-                needsStore: kind?.value != .jwt || jwt.value.terms.use == .once
+                needsStore: draft?.needsStore ?? true
             )
         }
     }
 
-    /// Whether its tokens carry Google Play's verdict.
-    var isIntegrity: Bool { kind?.value == .integrity }
+    /// Whether its tokens say nothing without the signature of a key.
+    var isBound: Bool { party?.isBound ?? false }
 
     /// The complete proof; `nil` where it has an error, which was reported.
     func validated(_ proof: TokenProof, _ files: NamedFiles, hasStore: Bool) -> ProofSettings? {
-        switch kind?.value {
-        case .jwt:
-            jwt.validated(files, hasStore: hasStore).map {
-                ProofSettings(proof: proof, kind: .jwt($0))
-            }
-        case .siteverify:
-            siteverify.validated(files).map {
-                ProofSettings(proof: proof, kind: .siteverify($0))
-            }
-        case .integrity:
-            integrity.validated(files, hasStore: hasStore).map {
-                ProofSettings(proof: proof, kind: .integrity($0))
-            }
-        case nil: nil
-        }
+        let settings: (any ProofPartySettings)? = draft?.validated(files, hasStore: hasStore)
+        return settings.map { ProofSettings(proof: proof, settings: $0) }
     }
 }
 

@@ -1,9 +1,9 @@
-import HTTPWire
-import Proxy
+package import HTTPWire
+package import Proxy
 import Rules
 
 extension ProxyLimits: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("head", \.requestHead.headBytesMax, .bytes(.kibibytes(1) ... .mebibytes(1)))
             .means("A longer request head is answered 431.")
         Key("target", \.requestHead.targetBytesMax, .bytes(ByteCount(256) ... .mebibytes(1)))
@@ -84,7 +84,7 @@ extension ProxyLimits: Declared {
 }
 
 extension HTTP2Limits: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("streams", \.streamsMax, .count(1...10_000))
             .means("Requests of a connection at once. The next is refused, and may be repeated.")
         Key("continuations", \.continuationsMax, .count(0...1000))
@@ -115,7 +115,7 @@ extension Timeouts: Declared {
     static let range: ClosedRange<Duration> = .milliseconds(1)...Duration.seconds(604_800)
     private static let time = ValueForm<UInt64>.milliseconds(range)
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("head", \.head, time)
             .means("From the first byte of a request to the end of its head; then 408.")
         Key("body_idle", \.bodyIdle, time)

@@ -1,7 +1,7 @@
-import Rules
+package import Rules
 
 extension RiskRule: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("max", \.max, .count(0...limitMax))
             .means("The highest metric that is within the limit.")
             .mandatory("max: the highest metric that is within the limit, such as 8")

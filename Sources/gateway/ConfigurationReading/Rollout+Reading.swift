@@ -85,7 +85,7 @@ private struct RolloutKeys: Declared {
     var subject = Rollout.Subject.key
     var salt = ""
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         MappingReader.scheduleKeys()
         Key("by", \.subject, .word).means("What a rollout depends on.")
         saltKey

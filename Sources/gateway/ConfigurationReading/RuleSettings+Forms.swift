@@ -1,6 +1,6 @@
 import HTTPWire
 import RequestBinding
-import Rules
+package import Rules
 
 // The options of a rule that are more than a word.
 
@@ -180,7 +180,7 @@ extension ValueForm where Value == PathConstructs {
 
 /// Names of the fields to read.
 extension FieldNames: Declared {
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("key_id", \.keyID, name).means("The field of the key id.")
         Key("assertion", \.assertion, name).means("The field of the assertion.")
         Key("challenge", \.challenge, name).means("The field of the challenge.")

@@ -84,7 +84,7 @@ struct RuleSettings: Declared {
     /// Those of its parts that stand for themselves. Rollouts without a salt have an empty one.
     private(set) var demands = Rule.Demands(salt: "")
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("id", into: \.id) {
             $0.value($1, use: "1…64 letters, digits, dots, hyphens or underscores", name)?.value
         }

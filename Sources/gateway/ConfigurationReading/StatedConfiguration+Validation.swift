@@ -16,6 +16,7 @@ extension StatedConfiguration {
         var settings = settings
         validateListeners(named)
         requireApps(rules)
+        settings.parties = parties
         settings.proofs = proofs.validated(named, hasStore: reader.has("store"))
         settings.apps = validatedApps(named, settings.proofs)
         settings.statedApps = apps.map(\.value)
@@ -180,7 +181,7 @@ extension StatedConfiguration {
         RuleProofs(
             proofs.map(\.proof),
             of: self.proofs.map(\.name.value),
-            bound: self.proofs.filter(\.isIntegrity).map(\.name.value),
+            bound: self.proofs.filter(\.isBound).map(\.name.value),
             log: log
         )
     }

@@ -22,6 +22,8 @@ struct StatedConfiguration {
     let apple: Stated<AppleSettings>?
     let google: Stated<GoogleSettings>?
     let tracing: Stated<TracingSettings>?
+    /// The parties that `proofs` may name.
+    let parties: [any ProofParty.Type]
     let proofs: [StatedProof]
     let fallback: StatedRule?
     let rules: RuleSource
@@ -29,7 +31,12 @@ struct StatedConfiguration {
     var settings: GatewaySettings { stated.value }
     var reader: MappingReader { stated.reader }
 
-    init?(_ root: SourceNode, folder: String, log: ProblemLog) {
+    init?(
+        _ root: SourceNode,
+        folder: String,
+        parties: [any ProofParty.Type] = ProofParties.standard,
+        log: ProblemLog
+    ) {
         log.folder = folder
         guard let stated = Stated(root, at: "", over: GatewaySettings(), log) else { return nil }
         self.stated = stated
@@ -39,7 +46,8 @@ struct StatedConfiguration {
         apple = Stated(reader, "apple", over: AppleSettings())
         google = Stated(reader, "google", over: GoogleSettings())
         tracing = Stated(reader, "tracing", over: TracingSettings())
-        proofs = StatedProof.all(reader)
+        self.parties = parties
+        proofs = StatedProof.all(reader, parties)
         fallback = reader.node("default").flatMap {
             RuleSettings.read($0, at: "default", isDefault: true, log)
         }

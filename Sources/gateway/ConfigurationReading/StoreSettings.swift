@@ -17,7 +17,7 @@ package struct StoreSettings: Hashable, Sendable, Declared {
         return database.map { .postgresql($0) } ?? .none
     }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("sqlite", orNone: \.file, file).means("The database's file, on a local disk.")
             .needs(.restart)
         Key("must_exist", \.mustExist, .flag)
@@ -124,7 +124,7 @@ extension PostgreSQLSettings: Declared {
     private static let form =
         "host=db.example.com dbname=portcullis user=portcullis sslmode=verify-full"
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("address", \.address, .file(form)).means("What libpq takes, without a password.")
             .mandatory("address: \(form)")
         Key("connect_timeout", \.connectTimeout, .time(times))

@@ -26,7 +26,7 @@ package struct TracingSettings: Hashable, Sendable, Declared {
 
     package init() {}
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("endpoint", orNone: \.endpoint, .text("http://host:4318 | https://host/path", url))
             .means(
                 "The collector that takes spans by OTLP/HTTP, in JSON. Without a path it is "

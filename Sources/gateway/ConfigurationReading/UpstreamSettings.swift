@@ -33,7 +33,7 @@ package struct UpstreamSettings: Hashable, Sendable, Declared {
     package var addresses: [ServerAddress] { servers.map(\.address) }
     var keyPath: String { "origins.\(name)" }
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("servers", \.servers, ServerSettings.list)
             .means("Where requests go: addresses, or mappings with weight and the like.")
             .mandatory("servers: [10.0.0.5:8080]")

@@ -11,7 +11,7 @@ package struct VerdictSettings: Sendable, Declared {
     private var keyFile: String?
     private var secretFile: String?
 
-    static let keys = Keys<Self> {
+    package static let keys = Keys<Self> {
         Key("key", orNone: \.keyFile, .file("a PEM file's path"))
             .means("A private key on P-256 that signs verdicts. Origins get the public one.")
         Key("secret", orNone: \.secretFile, .file("a file's path"))

@@ -28,11 +28,8 @@
 //                            upgrades
 //   Upgrade                  hands over to another process
 //   Predecessor              what a process takes over from the one before
-//   CallClient               makes the calls to a party's services, on a queue of its own
-//   HTTPSCalls               sends a call, by libcurl
-//   DeviceCheckClient        asks Apple about devices, and has it keep their bits
-//   SiteverifyCheck          asks tests for people about the tokens of requests
-//   ReceiptRenewer           renews stored receipts through it
+//   HTTPSCalls               sends a call of any party in `Parties`, by libcurl
+//   ReceiptRenewer           renews stored receipts
 //   Doctor                   looks for what commonly goes wrong around a gateway
 //   PortHolder               which process has a port that is to be listened on
 //   ProcessUser              the user that a process changes to after root has started it

@@ -2,6 +2,7 @@ import ConfigurationReading
 import EventLoops
 import KeyStore
 import Logging
+import Parties
 import Proxy
 import Verification
 
@@ -91,9 +92,17 @@ struct GatewayAssembly {
     ) -> (calls: AppleClient, RequestParties) {
         let https = HTTPSCalls()
         let calls = AppleClient("apple", configuration.apple, https, wallClock: clock)
+        let context = PartyContext(
+            transport: https,
+            store: keys,
+            log: log,
+            wallClock: clock,
+            copies: KeptFiles.path(configuration)
+        )
+        let proofs = configuration.proofs.map(\.settings)
         let parties = RequestParties(
-            devices: DeviceCheckClient(calls, configuration.apple, log, clock),
-            proofs: ProofChecks(configuration, keys, https, log, clock),
+            devices: DeviceCheckClient(calls, configuration.apple, context),
+            proofs: ProofParties(configuration.parties, proofs, context),
             https: https,
             tracing: SpanExporter(configuration.tracing, https, log)
         )

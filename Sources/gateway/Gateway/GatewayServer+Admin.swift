@@ -1,6 +1,7 @@
 import ConfigurationReading
 import EventLoops
 import KeyStore
+import Parties
 import Proxy
 import Rules
 package import Services
@@ -117,14 +118,13 @@ extension GatewayServer: AdminSource {
         snapshot.unknownServers = parts.directory.servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.openSessions = sessions.count(now: plane.wallSeconds)
-        snapshot.apple = parts.apple.facts
-        snapshot.proofCalls = parts.parties.proofs.callFacts
+        let (calls, others) = parts.parties.proofs.facts
+        snapshot.parties = [parts.apple.facts, calls, parts.apple.devices.facts]
+        if let receipts = parts.apple.receiptFacts { snapshot.parties.append(receipts) }
+        snapshot.parties.append(parts.google.facts)
+        snapshot.parties += others
+        snapshot.parties.append(parts.parties.tracing.facts)
         snapshot.tls = parts.certificates.facts(addresses)
-        snapshot.devices = parts.apple.devices.facts
-        snapshot.receipts = parts.apple.receiptFacts
-        snapshot.statusList = parts.google.facts
-        snapshot.tracing = parts.parties.tracing.facts
-        snapshot.keySets = parts.parties.proofs.facts
         let held = assembly.held
         snapshot.held.memoryBytes = held.memoryBytes
         snapshot.held.diskBytes = held.diskBytes

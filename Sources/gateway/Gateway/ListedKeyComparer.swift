@@ -2,6 +2,7 @@ import ConfigurationReading
 import Cryptography
 import Dispatch
 import Encodings
+import EventLoops
 import KeyAttestation
 import KeyStore
 import Logging

@@ -6,6 +6,7 @@ import Gateway
 import Glibc
 import HTTPWire
 import KeyStore
+import Parties
 import Services
 import Telemetry
 import Verification
@@ -130,7 +131,9 @@ struct ReferenceCommand: ParsableCommand {
             Self.head("reason", "status", "at fault", "the client", "meaning") + Self.reasons
         case .metrics:
             Self.head("metric", "type", "meaning")
-                + AdminSnapshot.families.map { ["`\($0.name)`", $0.type, Self.cell($0.help)] }
+                + AdminSnapshot.families(idlePartyFacts).map {
+                    ["`\($0.name)`", $0.type, Self.cell($0.help)]
+                }
         case .keys: Self.head("key", "default", "allowed", "meaning") + Self.keys
         case .limits:
             Self.head("key", "default", "allowed", "meaning")

@@ -76,6 +76,9 @@ package enum MonotonicClock {
 
     /// Milliseconds of the clock of ``EventLoop/now``, for code that runs on no event loop.
     package static var milliseconds: UInt64 { clinux_coarse_milliseconds() }
+
+    /// Whole seconds since that moment.
+    package static var seconds: Int64 { Int64(clamping: nanoseconds / 1_000_000_000) }
 }
 
 /// Work from other threads for an event loop.

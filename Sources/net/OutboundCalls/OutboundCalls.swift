@@ -17,7 +17,7 @@
 // may write it again, once, with a new pass. There is no other retry here: only the caller knows
 // whether one is right.
 //
-// `Gateway/CallClient` performs the decisions: it owns queue, clock and connections.
+// `Parties/CallClient` performs the decisions: it owns queue, clock and connections.
 
 /// A call to another party.
 package protocol OutboundCall: Sendable {

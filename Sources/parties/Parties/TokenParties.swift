@@ -1,5 +1,7 @@
 import Encodings
 package import OutboundCalls
+import Rules
+package import SettingsReading
 
 /// What the configuration says of the calls about the tokens of a proof.
 package struct TokenCallSettings: Hashable, Sendable {
@@ -26,6 +28,19 @@ package struct TokenCallSettings: Hashable, Sendable {
     /// are taken for an hour at most, so an hour is enough.
     package var used: UsedTokens.Limits {
         UsedTokens.Limits(callsPerSecond: perSecond, hosts: 1, lifetime: 3_600, spell: 300)
+    }
+}
+
+extension TokenCallSettings: Declared {
+    package static let keys = Keys<Self> {
+        Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(30)))
+            .means("Of a call, from the hand-in to the answer.")
+        Key("rate", \.perSecond, .perSecond(of: "calls in a second", max: 1_000))
+            .means("Calls in a second.")
+        Key("concurrent", \.concurrent, .count(1...64)).means("Calls at once.")
+        Key("queue", \.queue, .count(1...100_000))
+            .means("Calls that wait. A further one is not made.")
+        OutboundKeys.reaching(by: \.proxy)
     }
 }
 

@@ -25,8 +25,8 @@ package struct Proof: Sendable {
     /// The line form's client data before and after the digest line; empty in the other forms.
     var linesBefore: [UInt8] = []
     var linesBehind: [UInt8] = []
-    /// The key's signature, or the one that opened the session. Set where the declared digest was enough
-    /// to verify the request: the content need only have that digest.
+    /// The key's signature, or the one that opened the session. Set where the declared digest was
+    /// enough to verify the request: the content need only have that digest.
     var verified: VerifiedEvidence?
     /// SHA-256 of the client data that was verified; `nil` where nothing was.
     var signed: SHA256Digest?

@@ -101,7 +101,7 @@ extension GatewayConfiguration {
     /// The keys by which the gateway itself reads a proof's tokens; `nil` where Google does.
     fileprivate func classicKeys(of proof: TokenProof) -> ClassicTokenKeys? {
         for settings in self.settings.proofs where settings.proof == proof {
-            if case .integrity(let integrity) = settings.kind,
+            if let integrity = settings.settings as? IntegritySettings,
                 case .local(let keys) = integrity.decoder
             {
                 return keys

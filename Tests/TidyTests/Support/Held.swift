@@ -85,6 +85,24 @@ enum Held {
         "FoundationNetworking", "Glibc", "Logging", "Musl", "System",
     ]
 
+    /// Files of pure targets that run what the others decide: they wait, lock and log, with what
+    /// is theirs.
+    static let runningFiles: [String: String] = [
+        "Sources/parties/Parties/CallClient.swift": "the calls to a party: a queue and its timers",
+        "Sources/parties/Parties/DeviceCheck/DeviceCheckClient.swift":
+            "the pauses between tries, and used tokens for all event loops",
+        "Sources/parties/Parties/DeviceCheck/DeviceCheckClient+Successor.swift":
+            "the same used tokens",
+        "Sources/parties/Parties/PartyContext.swift": "the log that each party gets",
+        "Sources/parties/Parties/PlayIntegrity/IntegrityParty.swift":
+            "access tokens, for all event loops",
+        "Sources/parties/Parties/ProofCalls.swift":
+            "the wait for the store, and used tokens for all event loops",
+        "Sources/parties/Parties/TokenIssuers/FetchedKeySet.swift":
+            "the time until a set is fetched again",
+        "Sources/parties/Parties/TokenIssuers/TokenIssuers.swift": "the sets, for all event loops",
+    ]
+
     /// Files of pure targets that may import Foundation, or FoundationEssentials, for the names of
     /// a public API that users of Foundation expect. What reads a clock or does I/O is refused in
     /// them all the same.
@@ -126,7 +144,9 @@ enum Held {
             "Synchronization",
         ],
         "Sources/policy/Tokens/Challenges/": ["Cryptography", "Encodings", "Synchronization"],
-        "Sources/gateway/Gateway/HTTPSCalls/": ["CCurl", "Dispatch", "Synchronization"],
+        "Sources/gateway/Gateway/HTTPSCalls/": [
+            "CCurl", "Dispatch", "OutboundCalls", "Synchronization",
+        ],
         "Sources/net/EventLoops/TLS/": ["COpenSSL", "Glibc", "Synchronization"],
     ]
 
@@ -142,7 +162,7 @@ enum Held {
         "CPostgreSQL": ["PostgreSQLKeyStore"],
         "COpenSSL": ["Cryptography", "Signatures", "Sources/net/EventLoops/TLS/"],
         "GRDB": ["SQLiteKeyStore"],
-        "Yams": ["ConfigurationReading"],
+        "Yams": ["SettingsReading"],
     ]
 
     /// What `portcullis` is made of never contains these.

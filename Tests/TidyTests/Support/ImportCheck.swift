@@ -47,6 +47,7 @@ struct ImportCheck {
         }
         let isFoundation = module == "Foundation" || module == "FoundationEssentials"
         if isFoundation, Held.foundationFiles[source.path] != nil { return nil }
+        if Held.runningFiles[source.path] != nil { return nil }
         return "\(source.target) is pure and imports \(module); take what it gives as a parameter"
     }
 

@@ -138,6 +138,7 @@ struct TokenCheck {
             )
         }
         guard Held.isPure(source), Held.lockingFiles[source.path] == nil,
+            Held.runningFiles[source.path] == nil,
             source.token(index).kind == .word, Held.impureTypes.contains(source.token(index).text)
         else { return nil }
         return source.finding(

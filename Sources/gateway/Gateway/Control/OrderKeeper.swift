@@ -1,4 +1,5 @@
 import Dispatch
+import EventLoops
 import Logging
 import Rules
 

@@ -1,5 +1,6 @@
 import ConfigurationReading
 import Encodings
+import EventLoops
 import Glibc
 import KeyStore
 import Logging

@@ -1,3 +1,5 @@
+import Parties
+
 /// The calls to all other parties, as the end of the gateway sees them.
 protocol EndingCalls: Sendable {
     /// Begins no call by itself any more: the gateway ends, or its successor makes them.
@@ -26,7 +28,7 @@ struct OutsideCalls: EndingCalls {
 
     func stop(_ done: @escaping @Sendable () -> Void) {
         apple.calls.stop { [parties] in
-            parties.proofs.stopCalls { [parties] in parties.https.stop(done) }
+            parties.proofs.stop { [parties] in parties.https.stop(done) }
         }
     }
 }

@@ -1,4 +1,5 @@
 package import ConfigurationReading
+import EventLoops
 import Glibc
 import KeyStore
 import Rules

@@ -4,6 +4,7 @@ import Encodings
 import EventLoops
 import Glibc
 import Logging
+import Parties
 import Proxy
 import Rules
 import Services
@@ -101,7 +102,7 @@ final class Reloads: Sendable {
         )
         let orders = parts.rollouts.orders
         queue.async { [self] in
-            let read = ConfigurationLoader.load(file)
+            let read = ConfigurationLoader.load(file, parties: current.parties)
             let loaded = Result { () throws(GatewayError) in
                 guard let next = read.configuration else {
                     throw GatewayError(
@@ -151,7 +152,7 @@ final class Reloads: Sendable {
         }
         let services = judging.services(read, state.value.admission)
         // Before a request can ask one of the new services.
-        parts.parties.proofs.serves(read)
+        parts.parties.proofs.serves(read.proofs.map(\.settings))
         for loop in plane.loops {
             loop.reload(
                 next.settings,
@@ -167,7 +168,7 @@ final class Reloads: Sendable {
         plane.configuration = read
         parts.apple.loaded(read)
         parts.google.loaded(read)
-        parts.parties.proofs.loaded(read)
+        parts.parties.proofs.loaded(read.proofs.map(\.settings))
         parts.parties.tracing.reload(read.tracing)
         parts.directory.loaded(next.servers, next.settings.origins)
         parts.certificates.loaded(next.certificates, next.stamps)

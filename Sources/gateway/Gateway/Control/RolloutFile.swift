@@ -1,5 +1,6 @@
 package import ConfigurationReading
 import Encodings
+import EventLoops
 import Glibc
 package import Rules
 

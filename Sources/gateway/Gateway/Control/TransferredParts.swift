@@ -1,6 +1,7 @@
 import Encodings
 import EventLoops
 import KeyStore
+import Parties
 import Proxy
 import Tokens
 

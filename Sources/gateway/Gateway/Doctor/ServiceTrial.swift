@@ -33,8 +33,9 @@ enum ServiceTrial {
         _ configuration: GatewayConfiguration,
         ended: @escaping @Sendable ([DoctorFinding]) -> Void
     ) {
-        let services = configuration.siteverify
-        let integrity = configuration.integrity
+        let proofs = configuration.proofs.map(\.settings)
+        let services = proofs.compactMap { $0 as? SiteverifySettings }
+        let integrity = proofs.compactMap { ($0 as? IntegritySettings)?.service }
         let count = services.count + integrity.count
         guard count > 0 else { return ended([]) }
         let (https, findings) = (HTTPSCalls(), Findings(count))

@@ -10,6 +10,7 @@
 
 internal import CCurl
 import Dispatch
+package import OutboundCalls
 import Synchronization
 
 /// Makes calls.
@@ -17,7 +18,7 @@ import Synchronization
 /// `@unchecked Sendable`: mutable state is in `inbox`, under its lock, or only `serve()` uses it,
 /// which runs on `queue` and once at a time. `serve()` sets `calls` under the lock; other threads
 /// read it under the lock, for `curl_multi_wakeup`, which libcurl allows from any thread.
-package final class HTTPSCalls: @unchecked Sendable {
+package final class HTTPSCalls: HTTPSSending, @unchecked Sendable {
     /// Takes the result of a call. It is called on the queue of the calls, and must not wait.
     package typealias Completion = @Sendable (Result<HTTPSAnswer, HTTPSFault>) -> Void
 
@@ -31,6 +32,10 @@ package final class HTTPSCalls: @unchecked Sendable {
     private static let keptConnections = 32
     /// The longest wait for events, milliseconds. libcurl wakes earlier for its own timers.
     private static let patienceMilliseconds: Int32 = 1_000
+
+    /// The time that the end of the process waits for ``stop(_:)``: libcurl before 7.87 waits for
+    /// running look-ups of names.
+    static let stopTime = DispatchTimeInterval.seconds(5)
 
     /// libcurl's initialisation, once in a process.
     private static let isReady = ccurl_begin() == CURLE_OK
@@ -289,4 +294,28 @@ private final class Transfer {
 
     /// Reports to its owner that it was stopped.
     func stop() { done(.failure(HTTPSFault(.stopped, "the calls were stopped"))) }
+}
+
+extension HTTPSFault {
+    /// Maps a result of libcurl. `hasSent`: whether a byte of the request was sent.
+    init(_ code: CURLcode, hasSent: Bool) {
+        let detail = curl_easy_strerror(code).map { String(cString: $0) } ?? "\(code.rawValue)"
+        self.init(Self.reason(code, hasSent: hasSent), detail)
+    }
+
+    private static func reason(_ code: CURLcode, hasSent: Bool) -> Reason {
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT,
+            CURLE_PROXY:
+            .unreachable
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+            CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_CERTPROBLEM:
+            .tls
+        case CURLE_OPERATION_TIMEDOUT: hasSent ? .timeout : .unreachable
+        case CURLE_WRITE_ERROR, CURLE_FILESIZE_EXCEEDED: .answerTooLong
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
+            .garbled
+        default: hasSent ? .broken : .unreachable
+        }
+    }
 }

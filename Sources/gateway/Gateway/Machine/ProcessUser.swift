@@ -1,5 +1,6 @@
 import CLinux
 import ConfigurationReading
+import EventLoops
 import Glibc
 
 /// The user of the process after root has started it.

@@ -1,6 +1,5 @@
 import ConfigurationReading
 import Dispatch
-import Encodings
 import EventLoops
 import Logging
 
@@ -91,9 +90,7 @@ final class ControlPlane: Sendable {
     /// The wall clock of the event loops, seconds since 1970.
     var wallSeconds: Int64 { surroundings.wallClock() / 1_000 }
 
-    static var monotonicSeconds: Int64 {
-        Int64(clamping: MonotonicClock.nanoseconds / 1_000_000_000)
-    }
+    static var monotonicSeconds: Int64 { MonotonicClock.seconds }
 
     func perform(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
 
@@ -125,13 +122,4 @@ final class ControlPlane: Sendable {
     static func warn(_ problems: [ConfigurationReading.Problem], _ log: Logger) {
         for problem in problems { log.warning("\(problem.text)") }
     }
-}
-
-extension DispatchTimeInterval {
-    init(_ duration: Duration) { self = .milliseconds(Int(clamping: duration.milliseconds)) }
-}
-
-extension Duration {
-    /// Whole milliseconds, at least 1.
-    var milliseconds: UInt64 { max(nanosecondCount / 1_000_000, 1) }
 }

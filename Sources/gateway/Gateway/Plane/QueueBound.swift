@@ -1,5 +1,4 @@
 import Dispatch
-import Synchronization
 
 /// A value that lives on a dispatch queue.
 ///
@@ -24,20 +23,5 @@ final class QueueBound<Value>: @unchecked Sendable {
             dispatchPrecondition(condition: .onQueue(queue))
             yield &storage
         }
-    }
-}
-
-/// Delivers only the first answer.
-final class FirstAnswer<Answer>: Sendable {
-    private let completion: Mutex<(@Sendable (Answer) -> Void)?>
-
-    init(_ completion: @escaping @Sendable (Answer) -> Void) { self.completion = Mutex(completion) }
-
-    func give(_ answer: Answer) {
-        let completion = completion.withLock { completion in
-            defer { completion = nil }
-            return completion
-        }
-        completion?(answer)
     }
 }

@@ -1,5 +1,6 @@
 import Dispatch
 import Encodings
+import EventLoops
 import Foundation
 import Glibc
 import Synchronization

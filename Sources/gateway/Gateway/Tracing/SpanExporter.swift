@@ -2,6 +2,7 @@ import ConfigurationReading
 import Dispatch
 import Encodings
 import Logging
+import OutboundCalls
 import Proxy
 import Services
 import Synchronization

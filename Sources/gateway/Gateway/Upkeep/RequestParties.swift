@@ -1,6 +1,7 @@
 import ConfigurationReading
 import EventLoops
 import HTTPWire
+import Parties
 import Proxy
 import Rules
 import Telemetry
@@ -9,7 +10,7 @@ import Verification
 /// The parties that requests ask.
 struct RequestParties: Sendable {
     let devices: DeviceCheckClient
-    let proofs: ProofChecks
+    let proofs: ProofParties
     /// Makes the calls to all other parties.
     let https: HTTPSCalls
     /// Sends spans to a collector.
@@ -44,7 +45,10 @@ extension ProxySettings {
         options.logRule = configuration.log.lines
         options.spillFolder = configuration.spillFolder
         options.devices = parties.devices
-        options.tokenChecks = parties.proofs.checkers(of: configuration)
+        options.tokenChecks = parties.proofs.checkers(
+            of: configuration.proofs.map(\.settings),
+            configuration.apps
+        )
         options.verdictSigner = configuration.verdictSigner
         self.init(
             rules: configuration.rules,

@@ -10,7 +10,7 @@
 //   RenewalSchedule               which receipt is renewed when; RenewalQueue holds the next few
 //   ReceiptReply                  what Apple's answer says of a receipt
 //
-// `CallQueue` is the machine that all calls share. `Gateway/CallClient` performs its decisions,
+// `CallQueue` is the machine that all calls share. `Parties/CallClient` performs its decisions,
 // and `Gateway/ReceiptRenewer` those about receipts.
 
 package import KeyStore

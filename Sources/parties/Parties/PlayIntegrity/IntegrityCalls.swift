@@ -1,11 +1,18 @@
 internal import CryptoExtras
 internal import Encodings
 package import OutboundCalls
+package import SettingsReading
 internal import Signatures
 package import Tokens
 
 /// A proof of `kind: play-integrity`: who reads its tokens, and how old they may be.
-package struct IntegritySettings: Sendable {
+package struct IntegritySettings: ProofPartySettings {
+    package typealias Draft = IntegrityDraft
+
+    package static let kind = "play-integrity"
+    package static let field: String? = "app-attest-integrity-token"
+    package static let isBound = true
+
     /// Who reads the tokens.
     package enum Decoder: Sendable {
         /// Google's service: tokens of both kinds of requests.
@@ -22,6 +29,11 @@ package struct IntegritySettings: Sendable {
     package var ageMax: Int64 = 300
 
     package init(name: String, decoder: Decoder) { (self.name, self.decoder) = (name, decoder) }
+
+    package func changes(to next: Self, at keyPath: String) -> [SettingChange] {
+        let isSame = service == next.service && ageMax == next.ageMax
+        return isSame ? [] : [SettingChange(keyPath: keyPath)]
+    }
 
     /// The service that is called; `nil` for a local decoder.
     package var service: IntegrityService? {

@@ -14,7 +14,7 @@
 // reply that a token may have caused never counts as a failed party: only what no token can cause
 // does. A token that no service makes is not sent at all.
 //
-// `Gateway/SiteverifyCheck` performs the calls.
+// `SiteverifyParty` performs the calls.
 
 import Encodings
 package import HTTPWire
@@ -93,7 +93,11 @@ package struct SiteverifyCalls: CalledParty {
 }
 
 /// A service that knows whether a person has passed its test: a proof of `kind: siteverify`.
-package struct SiteverifySettings: Hashable, Sendable {
+package struct SiteverifySettings: Hashable, ProofPartySettings {
+    package typealias Draft = SiteverifyDraft
+
+    package static let kind = "siteverify"
+
     /// `service`: the service, which has the form of questions and answers.
     package enum Service: String, CaseIterable, Hashable, Sendable {
         /// reCAPTCHA v2 and v3 (Google, "Verifying the user's response").

@@ -4,7 +4,11 @@ import Telemetry
 // The page for Prometheus. Names are API: add, do not rename.
 extension AdminSnapshot {
     /// All families of metrics with their types and help texts, as an idle gateway shows them.
-    package static var families: [(name: String, type: String, help: String)] {
+    ///
+    /// - parties: those that it asks.
+    package static func families(_ parties: [any PartyFacts])
+        -> [(name: String, type: String, help: String)]
+    {
         var idle = AdminSnapshot(
             version: "",
             startedAtSeconds: 0,
@@ -25,7 +29,7 @@ extension AdminSnapshot {
             descriptorsMax: 0,
             threads: 0
         )
-        idle.receipts = ReceiptFacts()
+        idle.parties = parties
         let lines = idle.metrics.split(separator: "\n").filter { $0.hasPrefix("# ") }
             .map { $0.split(separator: " ", maxSplits: 3).map(String.init) }
         // A family's help line is before its type line.
@@ -74,7 +78,7 @@ extension AdminSnapshot {
         out.distributions(of: tally)
         writeStore(into: &out)
         tls.write(into: &out)
-        writeParties(into: &out)
+        for party in parties { party.write(into: &out) }
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,
@@ -237,17 +241,6 @@ extension AdminSnapshot {
                 shown: Histogram.coarseBuckets
             )
         }
-    }
-
-    /// What is known of the parties that the gateway calls.
-    private func writeParties(into out: inout Exposition) {
-        apple.write(into: &out)
-        proofCalls.write(into: &out)
-        devices.write(into: &out)
-        receipts?.write(into: &out)
-        StatusListFacts.write(statusList, into: &out)
-        KeySetFacts.write(keySets, into: &out)
-        tracing.write(into: &out)
     }
 
     private func writeStore(into out: inout Exposition) {

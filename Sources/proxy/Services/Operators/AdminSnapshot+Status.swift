@@ -14,13 +14,8 @@ extension AdminSnapshot {
             writeConfiguration(into: &out)
             writeStore(into: &out)
             tls.write(into: &out)
-            apple.write(into: &out)
-            proofCalls.write(into: &out)
-            statusList?.write(into: &out)
+            for party in parties { party.write(into: &out) }
             fleet?.write(into: &out)
-            if !keySets.isEmpty {
-                out.objects("proof_keys", keySets) { out, set in set.write(into: &out) }
-            }
             out.member("connections_open", openConnections)
             out.member("sessions_open", openSessions)
             out.texts("unknown_servers", unknownServers)

@@ -33,21 +33,11 @@ package struct AdminSnapshot: Sendable {
     package var process: ProcessFacts?
     /// Content that is held now, on all event loops.
     package var held = HeldFacts()
-    /// Calls to Apple's services.
-    package var apple = AppleFacts()
-    package var proofCalls = ProofCallFacts()
+    /// The parties that the gateway asks, in the order of the pages.
+    package var parties: [any PartyFacts] = []
     package var tls = TLSFacts()
-    /// Changes of devices' bits.
-    package var devices = DeviceFacts()
-    /// The renewal of receipts; `nil` where the store keeps none.
-    package var receipts: ReceiptFacts?
-    /// Google's list of revoked certificates; `nil` where no app is an Android app.
-    package var statusList: StatusListFacts?
     /// The gateways that share the database; `nil` where none is shared.
     package var fleet: FleetFacts?
-    package var keySets: [KeySetFacts] = []
-    /// What became of spans.
-    package var tracing = TracingFacts()
     package var openSessions = 0
     /// The origins and their servers.
     package var origins: [OriginFacts] = []

@@ -1,7 +1,7 @@
-import Telemetry
+package import Telemetry
 
 /// What became of the spans for a collector.
-package struct TracingFacts: Sendable {
+package struct TracingFacts: PartyFacts {
     let exported: UInt64
     let lost: [(why: String, count: UInt64)]
 
@@ -9,7 +9,7 @@ package struct TracingFacts: Sendable {
         (self.exported, self.lost) = (exported, lost)
     }
 
-    func write(into out: inout Exposition) {
+    package func write(into out: inout Exposition) {
         out.counter("spans_exported_total", exported, "Spans that the collector has taken.")
         out.family(
             "spans_dropped_total",

@@ -1,0 +1,32 @@
+package import KeyStore
+package import Logging
+package import OutboundCalls
+
+/// What a party gets at its start, beside its settings.
+package struct PartyContext: Sendable {
+    /// Makes the calls of all parties.
+    let transport: any HTTPSSending
+    /// Remembers the tokens that are good once.
+    let store: KeyTable
+    /// No line of it has a token or a secret.
+    let log: Logger
+    /// Milliseconds since 1970.
+    let wallClock: @Sendable () -> Int64
+    /// The path of copies of what was fetched, each with an ending of its own; `nil` without a
+    /// store.
+    let copies: String?
+
+    package init(
+        transport: any HTTPSSending,
+        store: KeyTable,
+        log: Logger,
+        wallClock: @escaping @Sendable () -> Int64,
+        copies: String?
+    ) {
+        (self.transport, self.store, self.log) = (transport, store, log)
+        (self.wallClock, self.copies) = (wallClock, copies)
+    }
+
+    /// Seconds since 1970.
+    var wallSeconds: Int64 { wallClock() / 1_000 }
+}
