@@ -62,6 +62,11 @@ extension HTTP2Session {
     // MARK: Callbacks
 
     func setReceivingCallbacks(_ callbacks: OpaquePointer) {
+        setHeadCallbacks(callbacks)
+        setContentCallbacks(callbacks)
+    }
+
+    private func setHeadCallbacks(_ callbacks: OpaquePointer) {
         unsafe nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, me in
             guard let session = unsafe HTTP2Session.of(me), let frame = unsafe frame?.pointee else {
                 return 0
@@ -99,6 +104,9 @@ extension HTTP2Session {
             guard let session = unsafe HTTP2Session.of(me) else { return 0 }
             return session.wasInvalid()
         }
+    }
+
+    private func setContentCallbacks(_ callbacks: OpaquePointer) {
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
             _,
             _,
