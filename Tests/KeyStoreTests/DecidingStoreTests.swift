@@ -5,6 +5,6 @@ import Testing
 @Suite struct DecidingStoreTests {
     @Test(arguments: StoreContract.all(decided: .atCommit))
     func `a store that decides at commit keeps the contract`(contract: StoreContract) throws {
-        try contract.run(in: DecidingLab())
+        try contract.run(in: MemoryLab(DecidingJournal()))
     }
 }

@@ -32,7 +32,7 @@ import Testing
         func lab() throws -> any StoreLab {
             switch self {
             case .one: MemoryLab()
-            case .fleet: DecidingLab()
+            case .fleet: MemoryLab(DecidingJournal())
             case .files: try SimulatedDisk()
             }
         }

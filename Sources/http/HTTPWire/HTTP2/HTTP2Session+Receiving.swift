@@ -62,8 +62,8 @@ extension HTTP2Session {
     // MARK: Callbacks
 
     func setReceivingCallbacks(_ callbacks: OpaquePointer) {
-        setHeadCallbacks(callbacks)
-        setContentCallbacks(callbacks)
+        unsafe setHeadCallbacks(callbacks)
+        unsafe setContentCallbacks(callbacks)
     }
 
     private func setHeadCallbacks(_ callbacks: OpaquePointer) {
