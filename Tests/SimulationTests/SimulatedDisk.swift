@@ -53,16 +53,17 @@ final class SimulatedDisk: StoreLab {
     }
 
     func set(_ status: KeyRecord.Status, of keyID: KeyID) throws {
-        guard case .revoked(let second) = status else {
-            Issue.record("the simulation revokes keys and does nothing else to them")
-            return
-        }
+        guard case .revoked(let second) = status else { return Self.unused() }
         _ = try KeyAdministration(path: database).revoke(keyID, ChangeNote(now: second))
     }
 
-    func erase() {}
+    func erase() { Self.unused() }
 
-    func add(_ record: KeyRecord) {}
+    func add(_ record: KeyRecord) { Self.unused() }
+
+    private static func unused() {
+        Issue.record("the simulation revokes keys and does nothing else to them")
+    }
 
     func stored(_ keyID: KeyID) throws -> KeyRecord? {
         try KeyAdministration(path: database).record(keyID)

@@ -1,6 +1,5 @@
 import AppAttest
 import DeviceKey
-import Dispatch
 import Encodings
 import KeyStore
 import RequestBinding

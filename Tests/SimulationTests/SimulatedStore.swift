@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 
 /// What becomes of a commit, and of the process that makes it.
-enum CommitFate: CaseIterable, Sendable {
+enum CommitFate: Sendable {
     case works
     /// Nothing is written, and the writer is told so.
     case failsBefore

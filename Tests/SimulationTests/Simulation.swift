@@ -111,7 +111,7 @@ final class Simulation {
         case 71..<76: openSession()
         case 76..<86: try useSession()
         case 86..<90: tick()
-        case 90..<94: try kill()
+        case 90..<94: kill()
         case 94..<97: if plan.upgrades { try upgrade() } else { tick() }
         default: try endPredecessors()
         }
@@ -279,7 +279,7 @@ final class Simulation {
         return lines[ObjectIdentifier(gateway)] == nil ? place : place + " (predecessor)"
     }
 
-    private func kill() throws {
+    private func kill() {
         guard let gateway = anyGateway() else { return }
         note("\(name(gateway)) is killed")
         gateway.store.kill()
