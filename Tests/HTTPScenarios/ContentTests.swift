@@ -158,6 +158,35 @@ extension Scenarios {
             #expect(grown < Self.growthMax, "\(grown >> 10) KiB more")
         }
 
+        @Test func `content may stand still for longer than body_idle where the origin stops it`()
+            throws
+        {
+            let content = Content(count: 40 << 20)
+            let gate = Gate()
+            let bench = try Bench(more: "timeouts: { body_idle: 1s }") { connection in
+                guard let head = try connection.nextHead() else { return }
+                try gate.pass()
+                let digest = try connection.wire.digest(of: content.count)
+                try connection.answer(200, body: "\(digest.array)", to: head)
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            let length = "Content-Length: \(content.count)\r\n"
+            try client.send("PUT / HTTP/1.1\r\nHost: a\r\n\(length)\r\n")
+            var rest: [UInt8] = []
+            var unsent = content.pieces.makeIterator()
+            while rest.isEmpty, let piece = unsent.next() {
+                let taken = try client.sendUntilStalled(piece, milliseconds: 1_500)
+                rest = Array(piece[taken...])
+            }
+            #expect(!rest.isEmpty)
+            #expect(try bench.isServing())
+            gate.open()
+            try client.send(rest)
+            while let piece = unsent.next() { try client.send(piece) }
+            try expectEqual(client.readResponse().text, Self.text(content))
+        }
+
         @Test func `a client that does not read stops the origin, and nothing piles up`() throws {
             let content = Content(count: 64 << 20)
             let stalled = Gate()

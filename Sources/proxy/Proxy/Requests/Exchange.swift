@@ -77,7 +77,9 @@ final class Exchange {
             case .skim:
                 if content.heldBody != nil { dropContent() }
                 return readFirstContent()
-            case .awaitContent: client?.awaitContent()
+            case .awaitContent:
+                client?.awaitContent()
+                return
             case .serve: action = serviceCall.ask(for: self)
             case .judgeContent: action = Judging(self).judgeContent()
             case .judgeEnd: action = judgeEnd()
