@@ -11,7 +11,7 @@ import time
 
 from keep import PR_SET_PDEATHSIG, prctl
 
-PATIENCE = 40.0
+PATIENCE = 120.0
 KEEP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keep.py")
 
 

@@ -23,16 +23,20 @@ def octets(case):
     return whole
 
 
-def load_cases():
+def load_requests():
+    """All requests: their names, their bytes, and how many requests of each are to be forwarded."""
     cases = []
     for name in ["cases.jsonl", "more-cases.jsonl"]:
         with open(os.path.join(CASES, name), encoding="utf-8") as lines:
             cases += [json.loads(line) for line in lines]
     return [
-        (case["id"], octets(case), len(case["expect"]["messages"]))
-        for case in cases
-        if case["direction"] == "request" and case["expect"].get("messages")
+        (case["id"], octets(case), len(case["expect"].get("messages") or []))
+        for case in cases if case["direction"] == "request"
     ]
+
+
+def load_cases():
+    return [case for case in load_requests() if case[2]]
 
 
 def accepted_cases(recorder):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Servers, old or lenient on purpose, each behind a gateway of its own.
 
-usage: compare.py PORTCULLIS [BACKEND...]
+usage: compare.py [--more] PORTCULLIS [BACKEND...]
 
 Every case of Tests/HTTPScenarios/Cases of which the gateway forwards requests is sent through it
 to each server. What the server says it parsed must be what the gateway forwarded, as a strict
@@ -10,7 +10,9 @@ content. Servers that make CGI variables of fields must show the gateway's verdi
 
 A case that a server takes otherwise is in `listed.json` with its reason, by patterns of the case's
 name and of what differs; one that is listed and agrees is an error too. Servers that are not
-installed are named and left out. Python servers are looked for in the interpreter that runs this.
+installed are named and left out. With --more it is the servers of `more_servers.py`; those that
+are proxies forward to another such recorder, and what they add of their own is not compared. Python
+servers are looked for in the interpreter that runs this.
 
 Exit status: 0 when all agree, 1 when not, 2 when no server is there.
 """
@@ -26,6 +28,7 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from cases import accepted_cases
 from judging import compare, judge, reasons
+from more_servers import ORIGINS, PROXIES
 from processes import end_when_told
 from servers import BACKENDS, Recorder
 from stand import Stand
@@ -36,15 +39,18 @@ def run(stand, accepted):
     faults = {}
     last = None
     begun = time.monotonic()
+    ignored = getattr(stand.backend, "own_fields", frozenset())
     for name, whole, expected in accepted:
-        if stand.news():
+        late = stand.news()
+        # Before the first case it is one of those that have found out whether the server is there.
+        if late and last:
             faults[last] = "a request more, late"
         stand.play(whole)
-        fault = compare(expected, stand.news())
+        fault = compare(expected, stand.news(), ignored)
         if fault and fault.startswith("refused"):
             # It may have ended the connection, after an earlier case, as this one was sent.
             stand.play(whole)
-            fault = compare(expected, stand.news())
+            fault = compare(expected, stand.news(), ignored)
         if fault:
             faults[name] = fault
         last = name
@@ -55,9 +61,13 @@ def main():
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__)
         return 0
-    program, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    words = sys.argv[1:]
+    backends = BACKENDS
+    if words[0] == "--more":
+        words, backends = words[1:], ORIGINS + PROXIES
+    program, wanted = os.path.abspath(words[0]), words[1:]
     there, missing = [], []
-    for backend in BACKENDS:
+    for backend in backends:
         if not wanted or backend.name in wanted:
             (there if backend.version() else missing).append(backend)
     for backend in missing:

@@ -12,13 +12,13 @@ FRAMING = {"content-length", "transfer-encoding", "connection", "te"}
 DRAWN_ID = re.compile("[0-9a-f]{32}")
 
 
-def grouped(fields, key):
+def grouped(fields, key, ignored):
     """Values by name; those of one name joined, white space at list separators aside."""
     found = {}
     for name, value in fields:
         if key(name) == "x-request-id" and DRAWN_ID.fullmatch(value):
             value = "drawn"
-        if key(name) not in FRAMING:
+        if key(name) not in FRAMING and key(name) not in ignored:
             found.setdefault(key(name), []).append(value.strip(" \t"))
     return {name: re.sub(r"\s*[,;]\s*", ",", ",".join(values)) for name, values in found.items()}
 
@@ -29,24 +29,26 @@ def variable(name):
     return name[5:] if name.startswith("http-") else name
 
 
-def difference(sent, seen):
-    """What a server saw otherwise than it was sent; `None` when nothing."""
+def difference(sent, seen, ignored=frozenset()):
+    """What a server saw otherwise than it was sent; `None` when nothing. Of `ignored` fields nothing is said."""
+    if "fault" in seen:
+        return f"it forwards what is no request: {seen['fault']}"
     if seen["method"] != sent["method"]:
         return f"method {seen['method']} for {sent['method']}"
     if (seen["length"], seen["sha256"]) != (sent["length"], sent["sha256"]):
         return f"{seen['length']} octets of content for {sent['length']}"
-    target = sent["target"]
-    if "decoded" in seen["how"]:
+    target, how = sent["target"], seen.get("how", "raw")
+    if "decoded" in how:
         path, mark, query = target.partition("?")
         target = urllib.parse.unquote_to_bytes(path).decode("latin-1")
         target += mark + query if query else ""
     if seen["target"] != target:
         return f"target {seen['target']!r} for {target!r}"
-    key = str.lower if seen["how"] == "raw" else variable
-    expected, found = grouped(sent["fields"], key), grouped(seen["fields"], key)
+    key = str.lower if how == "raw" else variable
+    expected, found = grouped(sent["fields"], key, ignored), grouped(seen["fields"], key, ignored)
     if found.get("app-attest-verdict") != "refuse":
         return f"the verdict {found.get('app-attest-verdict')!r}"
-    if seen["how"] != "raw" and "content-type" not in expected:
+    if how != "raw" and "content-type" not in expected:
         # RFC 3875 has a default for it, which wsgiref and lighttpd give.
         found.pop("content-type", None)
     for name in sorted(expected.keys() | found.keys()):
@@ -55,13 +57,13 @@ def difference(sent, seen):
     return None
 
 
-def compare(expected, seen):
+def compare(expected, seen, ignored=frozenset()):
     """What differed in a case; a server may refuse a request, but not see another one."""
     rest, refused = list(expected), []
     for line in seen:
-        faults = [difference(sent, line) for sent in rest]
+        faults = [difference(sent, line, ignored) for sent in rest]
         if None not in faults:
-            return faults[0] if faults else f"a request more: {line['method']} {line['target']}"
+            return faults[0] if faults else f"a request more: {line.get('method')} {line.get('target')}"
         place = faults.index(None)
         refused += rest[:place]
         rest = rest[place + 1:]

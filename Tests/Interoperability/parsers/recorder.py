@@ -75,7 +75,9 @@ class Recorder(socketserver.StreamRequestHandler):
                 os.write(log, json.dumps(seen | {"fault": str(fault)}).encode() + b"\n")
                 return
             os.write(log, json.dumps(seen).encode() + b"\n")
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            # Who asked can tell by it whether it gets the answer to another request.
+            target = seen["target"].encode("latin-1")
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Target: " + target + b"\r\n\r\n")
 
 
 class Server(socketserver.ThreadingTCPServer):

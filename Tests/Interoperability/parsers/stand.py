@@ -3,10 +3,13 @@ import json
 import os
 import re
 import socket
+import time
 
 from processes import Processes, free_port
 
 PATIENCE = 10.0
+# Until the first answer, and until a request that was given up has arrived, too.
+WARM, SETTLE = 60.0, 1.0
 
 
 class Stand:
@@ -34,6 +37,19 @@ class Stand:
         self.socket = os.path.join(self.folder, "socket")
         self.processes.start([program, "serve", self.configuration(port)])
         self.processes.wait(self.connect, "portcullis for " + self.backend.name)
+        self.warm()
+
+    def warm(self):
+        """Asks until the server has answered once: it may take a Java program seconds."""
+        deadline = time.monotonic() + WARM
+        tries = 0
+        while not self.news() and time.monotonic() < deadline:
+            self.play(b"GET / HTTP/1.1\r\nHost: interop.test\r\nConnection: close\r\n\r\n")
+            tries += 1
+        if tries > 1:
+            # One that was given up may still arrive.
+            time.sleep(SETTLE)
+            self.news()
 
     def configuration(self, port):
         path = os.path.join(self.folder, "portcullis.yaml")
