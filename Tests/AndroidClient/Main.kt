@@ -79,6 +79,7 @@ private fun started(words: List<String>): PortcullisClient {
     // A request waits for no hold, and an enrolment has its time.
     limits.enrolmentDelay = 8_000
     limits.proofWait = if ("hasty" in words) 100 else 3_000
+    if ("patient" in words) { limits.enrolmentWait = 60_000; limits.proofWait = 60_000 }
     limits.deviceTokenWait = if ("hang" in ways) 200 else 10_000
     val builder = PortcullisConfiguration.Builder(
         words[1], words[2], File(words[3]), AndroidKeys("strongbox" in words)
@@ -132,8 +133,8 @@ private val faults = mapOf<String, () -> Exception>(
 
 private fun obey(words: List<String>): String {
     when (words[0]) {
-        // `start GATEWAY PACKAGE RECORD` and any of `context=TEXT`, `attempts=N`, `hasty`, `plain`, `tokens`,
-        // `enrols-with-token`, `strongbox`.
+        // `start GATEWAY PACKAGE RECORD` and any of `context=TEXT`, `attempts=N`, `hasty`, `patient`, `plain`,
+        // `tokens`, `enrols-with-token`, `strongbox`.
         "start" -> client = started(words)
         // `send METHOD TARGET BODY [NAME:VALUE]…`, `-` for no body. A tilde in a value is a letter that is not ASCII.
         "send" -> return send(

@@ -91,7 +91,8 @@ extension ClientScenarios.Android {
         let keys = stand.folder.appending(path: "keys")
         try FileManager.default.createDirectory(at: keys, withIntermediateDirectories: false)
         let record = stand.folder.appending(path: "record").path
-        let words = "start http://\(stand.gateway.address) \(AndroidApp.package) \(record)"
+        // Eighty requests wait for one enrolment, and one of the processes may be started late.
+        let words = "start http://\(stand.gateway.address) \(AndroidApp.package) \(record) patient"
         var apps = try (0..<2).map { _ in
             try AndroidApp(authority: stand.gateway.makers, keys: keys)
         }

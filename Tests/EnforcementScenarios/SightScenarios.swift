@@ -83,8 +83,8 @@ extension Scenarios {
                     try expectEqual(client.send("GET", "/v1/profile", [agent]).status, 200)
                 }
             }
-            let line = try gateway.line(about: "/v1/orders")
-            // The last of them.
+            // The last of them, which may be written after its answer has come.
+            let line = try gateway.line(about: "/v1/orders", after: 3)
             #expect(line["os"] as? String == "apple" && line["os_version"] as? String == "18.5")
             func run(_ words: String...) throws -> [Substring] {
                 let told = try scenario.portcullis(words + ["--config", file])

@@ -150,12 +150,15 @@ extension Scenarios {
             let file = stand.scenario.path("portcullis.yaml")
             let outcome = try stand.scenario.portcullis("upgrade", "--config", file)
             expectEqual(outcome.status, 0, "\(outcome)")
+            // The command may be answered before the line about it is read.
+            try stand.awaitLine("upgrade: process ")
             let process = try #require(stand.processes.first)
             #expect(outcome.printed.hasPrefix("process \(process) serves; accepting paused for "))
             #expect(outcome.printed.hasSuffix(" ms\n"))
             // The command reaches the new one, too, once that serves.
             try stand.awaitLine("event loops, ", times: 2)
             try expectEqual(stand.scenario.portcullis("upgrade", "--config", file).status, 0)
+            try stand.awaitLine("upgrade: process ", times: 2)
             expectEqual(stand.processes.count, 2)
         }
 

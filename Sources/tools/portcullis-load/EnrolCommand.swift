@@ -29,6 +29,7 @@ struct EnrolCommand: AsyncParsableCommand {
         )
         way.awaitGateway(server)
         let counts = try await enrolment.run { counts in
+            guard DiagnosticOutput.isTerminal else { return }
             DiagnosticOutput.write(
                 "enrolled \(counts.enrolled), told to wait \(counts.throttled), "
                     + "attested \(counts.attested)\n"
