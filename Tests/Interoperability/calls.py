@@ -165,6 +165,11 @@ rules:
     origin: unwatched
     mode: enforce
     body: {{ digest: held, limit: 8MiB }}
+  - id: rated
+    match: {{ method: [POST], path: /test.Rated/* }}
+    origin: unwatched
+    mode: enforce
+    rate: {{ key: 1/d, burst: 3 }}
 """
 
     def begin_server(self):
@@ -406,6 +411,23 @@ def a_message_over_the_limit_is_refused(place):
     status(error, grpc.StatusCode.RESOURCE_EXHAUSTED, "content-too-large")
 
 
+def calls_of_a_device_over_its_rate_are_throttled(place):
+    path = "/test.Rated/Unary"
+    before = place.service.calls.count(path)
+    for number in range(3):
+        request = b"%d" % number
+        same(place.unary(path, request, place.proof(path, request))[0], request)
+    for _ in range(2):
+        _, error = place.unary(path, b"x", place.proof(path, b"x"))
+        status(error, grpc.StatusCode.RESOURCE_EXHAUSTED, "key-throttled")
+        same(json.loads(error.details())["next"], "retry-later")
+        fields = dict(error.initial_metadata() or ()) | dict(error.trailing_metadata() or ())
+        same(80_000 <= int(fields["retry-after"]) <= 86_401, True)
+    # The rate is the device's: other calls of it go on, and the server saw no more than the burst.
+    same(place.unary("/test.Signed/Unary", b"x", place.proof("/test.Signed/Unary", b"x"))[0], b"x")
+    same(place.service.calls.count(path), before + 3)
+
+
 def a_server_that_says_it_does_not_serve_gets_no_calls(place):
     same(place.unary("/test.Watched/Unary", b"1")[0], b"1")
     place.service.health = NOT_SERVING
@@ -485,6 +507,7 @@ CASES = [
     a_signed_call_is_served_once,
     a_call_with_another_message_than_was_signed_is_refused,
     a_message_over_the_limit_is_refused,
+    calls_of_a_device_over_its_rate_are_throttled,
     a_check_is_allowed_once_for_a_signed_request,
     calls_but_a_check_are_none,
     a_server_that_says_it_does_not_serve_gets_no_calls,
