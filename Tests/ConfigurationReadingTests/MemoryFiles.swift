@@ -49,6 +49,8 @@ struct MemoryFiles: ConfigurationFiles {
         guard !unreadable.contains(path) else { throw .notReadable }
         return permissions[path] ?? 0o600
     }
+
+    func permissions(ofFolder path: String) -> UInt16? { permissions[path] }
 }
 
 /// Loads one file that names no other.

@@ -128,7 +128,7 @@ import Testing
             """,
             "r/a.yaml": "- { id: a, match: { path: /a }, mode: off }",
         ]
-        files.permissions = ["p.yaml": 0o666, "r/a.yaml": 0o602]
+        files.permissions = ["p.yaml": 0o666, "r": 0o1777, "r/a.yaml": 0o602]
         let loaded = ConfigurationLoader.load("p.yaml", files: files)
         expectEqual(
             loaded.warnings.map(\.text),
@@ -136,6 +136,10 @@ import Testing
                 """
                 p.yaml:1: warning: found mode 666, so that every user here decides what is \
                 enforced; use chmod o-w p.yaml
+                """,
+                """
+                p.yaml:4: warning: rules: found a folder with mode 777, to which every user here \
+                can add files; use chmod o-w r
                 """,
                 """
                 r/a.yaml:1: warning: found mode 602, so that every user here decides what is \
@@ -159,6 +163,30 @@ import Testing
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "key-1.pem")
         try expectEqual(DiskFiles().permissions(of: file), 0o640)
         try expectEqual(DiskFiles().permissions(of: link), 0o640)
+    }
+
+    /// A pipe that nothing writes to kept a reload, and all later ones, waiting for ever.
+    @Test(.timeLimit(.minutes(1)))
+    func `a pipe without a writer is no file, and one that is written slowly is read`() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-pipe-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = folder.appending(path: "10.yaml").path
+        expectEqual(mkfifo(path, 0o600), 0)
+        #expect(throws: FileFault.notAFile) {
+            try DiskFiles().contents(of: path, limit: 100)
+        }
+        let pipe = Pipe()
+        let reading = pipe.fileHandleForReading.fileDescriptor
+        Thread.detachNewThread {
+            try? pipe.fileHandleForWriting.write(contentsOf: Data("abc".utf8))
+            try? pipe.fileHandleForWriting.close()
+        }
+        try expectEqual(
+            DiskFiles().contents(of: "/dev/fd/\(reading)", limit: 100),
+            Array("abc".utf8)
+        )
     }
 
     @Test func `a process has a user, and a group only beside it`() throws {

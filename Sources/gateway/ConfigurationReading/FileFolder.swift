@@ -66,6 +66,9 @@ struct FileFolder {
             log.error(folder, found: found, use: content.folderUse)
             return []
         }
+        if let bits = files.permissions(ofFolder: folder.value) {
+            log.check(folder: folder, FileMode(bits))
+        }
         let visible = names.filter { !$0.hasPrefix(".") }
         for name in visible.sorted() where !name.hasSuffix(".yaml") {
             guard [".yml", ".yaml"].contains(where: name.lowercased().hasSuffix) else { continue }

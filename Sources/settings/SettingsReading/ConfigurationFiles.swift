@@ -33,6 +33,8 @@ package protocol ConfigurationFiles {
     func names(in folder: String) throws(FileFault) -> [String]
     /// The permission bits of a file that can be read.
     func permissions(of path: String) throws(FileFault) -> UInt16
+    /// Those of a folder; `nil` where they are not known.
+    func permissions(ofFolder path: String) -> UInt16?
     /// The number of the file system on which a file or folder is.
     func device(of path: String) throws(FileFault) -> UInt64
     /// Whether a folder's files are in memory.
@@ -44,6 +46,8 @@ package protocol ConfigurationFiles {
 }
 
 extension ConfigurationFiles {
+    package func permissions(ofFolder path: String) -> UInt16? { nil }
+
     package func device(of path: String) throws(FileFault) -> UInt64 { throw .missing }
 
     package func isInMemory(_ folder: String) -> Bool { false }
@@ -59,18 +63,38 @@ package struct DiskFiles: ConfigurationFiles {
 
     package func contents(of path: String, limit: Int) throws(FileFault) -> [UInt8] {
         _ = try permissions(of: path)
-        guard let file = FileHandle(forReadingAtPath: path) else { throw .notReadable }
-        defer { try? file.close() }
-        let data: Data
-        do {
-            // One byte more, to distinguish a file of exactly the limit from a larger one. At the
-            // end of the file there is no data, which is no error: the file is empty.
-            data = try file.read(upToCount: limit + 1) ?? Data()
-        } catch {
-            throw .notReadable
+        // Without O_NONBLOCK, a pipe that has no writer would keep a reload waiting for ever.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .notReadable }
+        defer { close(descriptor) }
+        // One byte more, to distinguish a file of exactly the limit from a larger one.
+        var bytes: [UInt8] = []
+        var part = [UInt8](repeating: 0, count: min(limit + 1, 64 << 10))
+        while bytes.count <= limit {
+            let count = read(descriptor, &part, part.count)
+            if count < 0, errno == EINTR { continue }
+            // A pipe, as of a shell's `<(…)`, whose writer has written nothing yet.
+            if count < 0, errno == EAGAIN, Self.isReady(descriptor) { continue }
+            guard count >= 0 else { throw .notReadable }
+            guard count > 0 else { break }
+            bytes += part.prefix(count)
         }
-        guard data.count <= limit else { throw .tooLarge }
-        return [UInt8](data)
+        guard bytes.count <= limit else { throw .tooLarge }
+        guard !bytes.isEmpty || Self.isRegular(descriptor) else { throw .notAFile }
+        return bytes
+    }
+
+    /// The longest time that a part of a pipe's content is waited for, in milliseconds.
+    private static let pipeTimeout: Int32 = 10_000
+
+    private static func isReady(_ descriptor: Int32) -> Bool {
+        var asked = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&asked, 1, pipeTimeout) > 0
+    }
+
+    private static func isRegular(_ descriptor: Int32) -> Bool {
+        var facts = stat()
+        return fstat(descriptor, &facts) == 0 && facts.st_mode & S_IFMT == S_IFREG
     }
 
     package func names(in folder: String) throws(FileFault) -> [String] {
@@ -98,6 +122,12 @@ package struct DiskFiles: ConfigurationFiles {
         let attributes = try? FileManager.default.attributesOfItem(atPath: file)
         let permissions = attributes?[.posixPermissions] as? NSNumber
         return permissions?.uint16Value ?? 0
+    }
+
+    package func permissions(ofFolder path: String) -> UInt16? {
+        var facts = stat()
+        guard stat(path.isEmpty ? "." : path, &facts) == 0 else { return nil }
+        return UInt16(truncatingIfNeeded: facts.st_mode & 0o7777)
     }
 
     package func device(of path: String) throws(FileFault) -> UInt64 {
@@ -171,6 +201,13 @@ extension ProblemLog {
         let found = "mode \(mode.text), so that every user here decides what is enforced"
         let place = Problem.Place(file: path, line: 1)
         warning(place, "", found: found, use: "chmod o-w \(path)")
+    }
+
+    /// A user who can write a folder can add a file to it, or put another one in a file's place.
+    package func check(folder: Located<String>, _ mode: FileMode) {
+        guard mode.isWritableByStrangers else { return }
+        let found = "a folder with mode \(mode.text), to which every user here can add files"
+        warning(folder, found: found, use: "chmod o-w \(folder.value)")
     }
 }
 
