@@ -52,11 +52,11 @@ extension Scenarios {
             let client: HTTPClient
             var key: SoftwareKey
 
-            init() throws {
+            init(failures: String = "off") throws {
                 scenario = try Scenario()
                 (gateway, origin, key) = try scenario.start(
                     rules: Rates.rules,
-                    more: "limits: { address_failures: off }"
+                    more: "limits: { address_failures: \(failures) }"
                 )
                 client = gateway.client()
             }
@@ -246,6 +246,21 @@ extension Scenarios {
             expectEqual(all.count { $0 == 200 }, 10)
             expectEqual(all.count { $0 == 429 }, 30)
             try expectEqual(stage.origin.seen(10).count, 10)
+            try expectEqual(stage.gateway.stop(), 0)
+        }
+
+        /// A few devices that were a bit too fast had the address of thousands throttled.
+        @Test func `a device over its rate takes no verifications from others behind its address`()
+            throws
+        {
+            let stage = try Stage(failures: "5/m")
+            defer { stage.end() }
+            for _ in 0..<3 { try expectEqual(stage.send("/v1/slow/a").status, 200) }
+            for _ in 0..<20 {
+                try expectThrottled(stage.send("/v1/slow/a"), within: 80_000...86_401)
+            }
+            stage.key = try enrolled(stage)
+            try expectEqual(stage.send("/v1/slow/a").status, 200)
             try expectEqual(stage.gateway.stop(), 0)
         }
 

@@ -73,6 +73,30 @@ import Verification
         try expectEqual(refusal(trial.judge(wire, rule)), .counterReplayed)
     }
 
+    @Test func `a device over its rate costs its address nothing, until it floods`() throws {
+        var trial = try trial()
+        var (key, other) = (trial.enrolledKey(), trial.enrolledKey())
+        let rule = try rule(burst: 1)
+        /// How many of these requests were in vain.
+        func inVain(_ count: Int, by key: inout SoftwareKey) throws -> Int {
+            var found = 0
+            for _ in 0..<count {
+                let verdict = try trial.send(trial.request(), by: &key, rule)
+                found += verdict.isInVain ? 1 : 0
+            }
+            return found
+        }
+        // One passes, 60 are forgiven.
+        try expectEqual(inVain(61, by: &key), 0)
+        try expectEqual(inVain(3, by: &key), 3)
+        try expectEqual(inVain(9, by: &other), 0)
+        // One passes, one is forgiven.
+        trial.judge.tick += Self.second
+        try expectEqual(inVain(3, by: &key), 1)
+        let forged = try trial.send(trial.request(), by: &other, rule, damage: .signature)
+        #expect(forged.isInVain)
+    }
+
     @Test func `each device has a rate of its own`() throws {
         var trial = try trial()
         let rule = try rule()

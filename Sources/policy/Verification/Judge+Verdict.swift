@@ -71,7 +71,7 @@ extension Judge {
         if let fault = useFault(proof, serial, rule, isOutdated: checked.isOutdated) {
             verdict.outcome = fault
         } else if let rate = rule.rate, let wait = rates.wait(proof.keyID, rate, now: tick) {
-            verdict.refuse(overRateFor: wait)
+            verdict.refuse(overRateFor: wait, isForgiven: rates.forgives(proof.keyID, now: tick))
         }
         return verdict.outcome == .pass ? .good(checked.verified) : .refused(verdict)
     }
@@ -361,7 +361,8 @@ extension Judge {
             !isReplay(proof, using: serial, rule: rule, isOutdated: checked.isOutdated)
         {
             if let wait = rates.take(proof.keyID, rate, now: tick) {
-                return verdict.refuse(overRateFor: wait)
+                let isForgiven = rates.forgives(proof.keyID, now: tick)
+                return verdict.refuse(overRateFor: wait, isForgiven: isForgiven)
             }
             verdict.rate = .counted
         }
@@ -406,9 +407,10 @@ extension Judge {
 }
 
 extension Verdict {
-    fileprivate mutating func refuse(overRateFor wait: UInt64) {
+    fileprivate mutating func refuse(overRateFor wait: UInt64, isForgiven: Bool) {
         outcome = .refuse(.keyThrottled)
         rate = .over(wait: wait)
+        self.isForgiven = isForgiven
     }
 
     /// Notes what an integrity token has to be bound to, where the rule asks for one. Phones with

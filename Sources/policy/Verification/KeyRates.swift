@@ -26,7 +26,15 @@ package final class KeyRates: Sendable {
     /// nanoseconds: twice the longest that a rule may have.
     private static let longest = UInt64(RateRule.refillDaysMax) * 2 * 86_400_000_000_000
 
+    /// What a device may be over its rates at no cost for its address. A device that is somewhat
+    /// too fast must not use up the failures of those behind the same NAT; one that floods does.
+    private static let forgiven = TokenRate(1, perSeconds: 1, burst: 60)
+    /// The most devices over their rates that are counted at once: 448 KiB, from the first one on.
+    private static let forgivenMax = 1 << 14
+
     private let buckets = AtomicLazyReference<SharedBuckets>()
+    /// What is left of ``forgiven``, of all rules together.
+    private let excess = AtomicLazyReference<SharedBuckets>()
     private let names = FleetNames(key: (RandomBytes.word(), RandomBytes.word()))
 
     package init() {}
@@ -50,6 +58,16 @@ package final class KeyRates: Sendable {
     func giveBack(_ keyID: KeyID, _ rule: RateRule) {
         buckets.load()?
             .giveBack(subject(keyID, rule), at: TokenRate(rule), of: names.gateways)
+    }
+
+    /// Counts a request over the rate whose signature is good: whether it costs the device's
+    /// address nothing. Each gateway counts for itself.
+    func forgives(_ keyID: KeyID, now: UInt64) -> Bool {
+        let table =
+            excess.load()
+            ?? excess.storeIfNil(SharedBuckets(subjects: Self.forgivenMax, telling: .halfUsed))
+        let subject = names.subject(keyID.digest.bytes.span)
+        return table.take(subject, at: Self.forgiven, of: 1, now: now) == nil
     }
 
     private func subject(_ keyID: KeyID, _ rule: RateRule) -> UInt64 {

@@ -59,6 +59,8 @@ package struct Verdict: Sendable {
     package var pending = Pending.nothing
     /// What the rule's rate has to do with the request.
     package internal(set) var rate = RateNote.uncounted
+    /// Whether the refusal costs the client's address nothing, though a signature was verified.
+    package internal(set) var isForgiven = false
     /// Apple's bits of the device; `nil` where Apple was not asked, or did not answer.
     package var deviceBits: DeviceBits?
     /// The proof of a request to open a session; `nil` for all others.
@@ -67,6 +69,11 @@ package struct Verdict: Sendable {
     package var sessionAbsence: SessionTable.Absence?
     /// What is known of the request's tokens.
     package internal(set) var tokens = TokenCourse()
+
+    /// Whether the address has caused a verification that led to nothing.
+    package var isInVain: Bool {
+        if case .refuse = outcome { !isForgiven } else { false }
+    }
 
     /// Why the verdict is a refusal; `nil` for other verdicts.
     package var refusal: Refusal? {

@@ -120,9 +120,7 @@ struct Judging {
         if verdict.awaitsKey { verdict.settleWithoutCommit() }
         exchange.content = .held(held)
         count(verdict)
-        if proof.hasCostSignature, case .refuse = verdict.outcome {
-            exchange.addFailure(now: beganAt)
-        }
+        if proof.hasCostSignature, verdict.isInVain { exchange.addFailure(now: beganAt) }
         if case .relay = exchange.flow.purpose {
             HeadWriter.field("Content-Length", UInt64(held.count), into: &exchange.originHead.bytes)
         }
@@ -175,13 +173,14 @@ struct Judging {
     }
 
     /// Counts the cost of the verdict. A verification without an admission is counted against the
-    /// address, also that of a recorded request: it costs as much as that of a bad signature.
+    /// address, also that of a recorded request: it costs as much as that of a bad signature. Some
+    /// requests of a device that is over its rate are forgiven.
     private func count(_ verdict: Verdict) {
         if verdict.outcome == .refuse(.addressThrottled) {
             proxy.tally.add(.addressVerificationsRefused)
         }
-        guard countVerifications() > 0 else { return }
-        if case .refuse = verdict.outcome { exchange.addFailure(now: beganAt) }
+        guard countVerifications() > 0, verdict.isInVain else { return }
+        exchange.addFailure(now: beganAt)
     }
 
     /// Notes how long the judge took.
