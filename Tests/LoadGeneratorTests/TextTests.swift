@@ -82,6 +82,18 @@ import Testing
         expectEqual(answer.retryAfter, seconds)
     }
 
+    /// Another server than the gateway had the terminal obey it.
+    @Test func `a reason ends before a byte that a terminal could obey, or after 64 bytes`() {
+        var answer = Answer()
+        answer.status = 401
+        for byte in [0x07, 0x1B, 0x0A, 0x7F, 0x80, 0x9B, 0xE2] as [UInt8] {
+            answer.content = Array(#"{"reason":"gone"#.utf8) + [byte] + Array(#"[31m"}"#.utf8)
+            expectEqual(answer.text, "401 gone")
+        }
+        answer.content = Array(#"{"reason":"\#(String(repeating: "a", count: 9_000))"}"#.utf8)
+        expectEqual(answer.text.count, 68)
+    }
+
     @Test func `a reason is found in a problem document, or none`() {
         var answer = Answer()
         answer.status = 401

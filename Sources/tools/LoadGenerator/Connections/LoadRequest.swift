@@ -48,14 +48,19 @@ struct Answer {
     /// The origin has answered, or the gateway has served its own endpoint.
     var isAdmission: Bool { status >= 200 && status < 400 }
 
+    /// The most bytes of a reason.
+    private static let reasonMax = 64
+
     /// The value of `reason` in a problem document of the gateway. It is searched, not parsed,
-    /// since each refusal needs it.
+    /// since each refusal needs it. It ends before a byte that no reason has: another server's
+    /// bytes could give orders to the terminal that shows them.
     var reason: ArraySlice<UInt8>? {
         let start = Self.reasonStart
         guard content.count > start.count else { return nil }
         for place in 0...(content.count - start.count)
         where content[place] == start[0] && content[place...].starts(with: start) {
-            return content[(place + start.count)...].prefix { $0 != UInt8(ascii: "\"") }
+            return content[(place + start.count)...].prefix(Self.reasonMax)
+                .prefix { (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "\"") }
         }
         return nil
     }

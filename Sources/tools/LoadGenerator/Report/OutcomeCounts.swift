@@ -7,14 +7,9 @@ struct RequestOutcome: Hashable, Sendable {
     let reason: String
     let isAsExpected: Bool
 
-    /// The most bytes of a reason.
-    private static let reasonMax = 64
-
     init(_ sending: Sending, _ answer: borrowing Answer, isAsExpected: Bool) {
         (self.sending, status, self.isAsExpected) = (sending, answer.status, isAsExpected)
-        reason =
-            answer.reason.map { String(decoding: $0.prefix(Self.reasonMax), as: UTF8.self) }
-            ?? ""
+        reason = answer.reason.map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
     init(_ sending: Sending, _ failure: ExchangeFailure) {
