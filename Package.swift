@@ -313,7 +313,11 @@ let package = Package(
         .part("Verification", in: "policy", uses: policy + kept + ["Telemetry"]),
 
         // Sources/keys: keys and counters, in memory and on disk. Shared by the event loops.
-        .part("KeyStore", in: "keys", uses: key + ["Encodings", "Telemetry", "Tokens"]),
+        .part(
+            "KeyStore",
+            in: "keys",
+            uses: key + ["Encodings", "RequestBinding", "Telemetry", "Tokens"]
+        ),
         .part("SQLiteKeyStore", in: "keys", uses: key + ["KeyStore", grdb, sqlite]),
         .bridge("CPostgreSQL", in: "keys", links: ["pq"]),
         .part(

@@ -147,8 +147,11 @@ private final class EnrolmentStand: Sendable {
         admission.perAttester = nil
         enrolment = Enrolment(
             KeyAttestor(apps: [app], statusList: { list }),
-            keys: try KeyTable(journal: MemoryJournal()),
-            issuer: issuer,
+            decider: Decider(
+                keys: try KeyTable(journal: MemoryJournal()),
+                challenges: issuer,
+                sessions: SessionTable()
+            ),
             admission: EnrolmentAdmission(admission)
         )
         challenge = String(

@@ -1,6 +1,8 @@
 import AppAttest
 import Encodings
+import KeyStore
 import RequestBinding
+import Signatures
 import SoftwareAuthenticator
 import Tokens
 
@@ -31,6 +33,17 @@ extension FuzzTarget {
                 after: .zero
             )
         return assertion.map { table.open(key.keyID, VerifiedEvidence($0), now: now).id } ?? []
+    }()
+
+    /// Answers a process before, whose sessions are others; there is none if the table fails.
+    private static let service: SuccessorService? = {
+        guard let keys = try? KeyTable(journal: MemoryJournal()) else { return nil }
+        let decider = Decider(
+            keys: keys,
+            challenges: ChallengeIssuer(capacity: 1_024),
+            sessions: SessionTable()
+        )
+        return SuccessorService(decider, tokens: NoTokens())
     }()
 
     /// An id from nowhere is unknown, and so is a real one with any bit changed. A number has one
@@ -64,11 +77,17 @@ extension FuzzTarget {
         }
         if let taken = try? SessionTable(goingOnFrom: state) {
             demand(taken.count(now: now) <= 1, "a state has no more sessions than it says")
-            _ = taken.answer(bytes)
         }
+        service?.answer(bytes) { _ in }
     }
 
     private static func isOpen(_ id: [UInt8]) -> Bool {
         if case .live = table.find(id.span, now: now) { true } else { false }
     }
+}
+
+/// No device shows a token here.
+private struct NoTokens: TokenClaiming {
+    func claim(_: SHA256Digest, now _: Int64) -> TokenClaim { .full }
+    func release(_: SHA256Digest) {}
 }

@@ -1,14 +1,15 @@
 import AppAttest
 import Dispatch
-import Encodings
 import Expectations
 import KeyStore
+import RequestBinding
+import Signatures
 import Synchronization
 import TestSupport
 import Testing
 import Tokens
 
-/// A table that has been handed over, and the one that decides.
+/// A decider that has handed over, and the one that decides.
 @Suite struct SuccessorTests {
     /// The way between both, in one process.
     private final class Line: Successor {
@@ -37,6 +38,17 @@ import Tokens
         }
     }
 
+    /// The tokens that were used after the hand-over.
+    private final class Tokens: TokenClaiming {
+        private let used = Mutex<Set<SHA256Digest>>([])
+
+        func claim(_ token: SHA256Digest, now _: Int64) -> TokenClaim {
+            used.withLock { $0.insert(token).inserted } ? .free : .used
+        }
+
+        func release(_ token: SHA256Digest) { used.withLock { _ = $0.remove(token) } }
+    }
+
     /// Is told of each decision.
     private final class Log: CommitListener {
         private let decisions = Mutex<[(CommitTicket, ConsumeDecision)]>([])
@@ -54,43 +66,61 @@ import Tokens
 
     private final class Bench: Sendable {
         let journal = MemoryJournal()
-        let issuer = ChallengeIssuer(capacity: 1_024)
-        let before: KeyTable
-        let after: KeyTable
-        let issuerAfter: ChallengeIssuer
+        let before: Decider
+        let after: Decider
+        let tokens = Tokens()
         let line: Line
         let log = Log()
 
         /// - keys: enrolled before the hand-over.
         init(_ keys: [KeyRecord]) throws {
-            before = try KeyTable(journal: journal)
+            before = Decider(
+                keys: try KeyTable(journal: journal),
+                challenges: ChallengeIssuer(capacity: 1_024),
+                sessions: SessionTable()
+            )
             for key in keys {
                 let done = DispatchSemaphore(value: 0)
                 before.enrol(key) { _ in done.signal() }
                 done.wait()
             }
-            _ = try before.stopWriting()
-            issuerAfter = try ChallengeIssuer(capacity: 1_024, goingOnFrom: issuer.state)
-            after = try KeyTable(journal: journal)
-            line = Line(SuccessorService(after, issuerAfter))
-            before.committer.register(log)
-            before.handOver(to: line)
-            issuer.handOver(to: line)
+            after = try Self.successor(of: before, on: journal)
+            line = Line(SuccessorService(after, tokens: tokens))
+            before.keys.committer.register(log)
         }
+
+        /// The decider of a process that goes on from the state of another.
+        static func successor(
+            of decider: Decider,
+            on journal: some KeyJournal
+        ) throws -> Decider {
+            _ = try decider.keys.stopWriting()
+            return Decider(
+                keys: try KeyTable(journal: journal),
+                challenges: try ChallengeIssuer(
+                    capacity: 1_024,
+                    goingOnFrom: decider.challenges.state
+                ),
+                sessions: try SessionTable(goingOnFrom: decider.sessions.state)
+            )
+        }
+
+        func handOver() { before.handOver(to: line) }
 
         func use(
             _ keyID: KeyID,
             _ counter: UInt32,
             _ challenge: ChallengeSerial? = nil,
             durability: Durability = .awaited,
-            at table: KeyTable
+            at decider: Decider
         ) -> ConsumeOutcome {
-            table.consume(
-                keyID,
-                counter: SignCounter(rawValue: counter),
-                rule: .window(64),
-                challenge: challenge,
-                issuer: table === before ? issuer : issuerAfter,
+            decider.consume(
+                CounterUse(
+                    of: keyID,
+                    counter: SignCounter(rawValue: counter),
+                    rule: .window(64),
+                    challenge: challenge
+                ),
                 now: 100,
                 durability: durability
             )
@@ -106,12 +136,12 @@ import Tokens
                 if let found = log.all.first(where: { $0.ticket == ticket }) {
                     return found.decision
                 }
-                try after.committer.flush()
+                try after.keys.committer.flush()
             }
         }
 
-        func serial(of issuer: ChallengeIssuer, _ text: [UInt8]) -> ChallengeSerial? {
-            let found = issuer.examine(text.span, purpose: .assertion, now: 0)
+        func serial(at decider: Decider, _ text: [UInt8]) -> ChallengeSerial? {
+            let found = decider.examine(text.span, purpose: .assertion, now: 0)
             return if case .valid(let serial) = found { serial } else { nil }
         }
     }
@@ -120,6 +150,7 @@ import Tokens
         var key = KeyRecord.sample(1, counter: 4)
         key.context = [1, 2]
         let bench = try Bench([key])
+        bench.handOver()
         expectEqual(bench.before.decides, .atCommit)
         try expectEqual(bench.decision(bench.use(key.keyID, 9, at: bench.before)), .admitted)
         guard case .known(let found) = bench.before.find(key.keyID) else {
@@ -129,7 +160,7 @@ import Tokens
         expectEqual(found.counter.rawValue, 9)
         expectEqual(found.publicKey, key.publicKey)
         expectEqual(found.context, [1, 2])
-        expectEqual(bench.before.appID(of: found.app), key.appID)
+        expectEqual(bench.before.keys.appID(of: found.app), key.appID)
         #expect(bench.journal.revoke(key.keyID, at: 1))
         guard case .known(let revoked) = bench.before.find(key.keyID) else {
             Issue.record("the key is not known")
@@ -144,10 +175,11 @@ import Tokens
     @Test func `a use is admitted at one of both, and refused at the other`() throws {
         let key = KeyRecord.sample(1)
         let bench = try Bench([key])
+        bench.handOver()
         for counter in UInt32(1)...20 {
-            let text = bench.issuer.issue(.assertion, now: 0)
-            let here = try #require(bench.serial(of: bench.issuer, text))
-            let there = try #require(bench.serial(of: bench.issuerAfter, text))
+            let text = bench.before.issue(.assertion, now: 0)
+            let here = try #require(bench.serial(at: bench.before, text))
+            let there = try #require(bench.serial(at: bench.after, text))
             let places = [(bench.before, here), (bench.after, there)]
             let (one, other) = counter % 2 == 0 ? (0, 1) : (1, 0)
             let first = bench.use(key.keyID, counter, places[one].1, at: places[one].0)
@@ -158,7 +190,7 @@ import Tokens
             // The challenge with another counter.
             let more = bench.use(key.keyID, counter + 40, here, at: bench.before)
             try expectEqual(bench.decision(more), .refused(.challengeSpent))
-            expectEqual(bench.issuer.examine(text.span, purpose: .assertion, now: 0), .spent)
+            expectEqual(bench.before.examine(text.span, purpose: .assertion, now: 0), .spent)
         }
     }
 
@@ -169,15 +201,16 @@ import Tokens
     @Test func `of uses that race at both, each is admitted once, and answered in order`() throws {
         let key = KeyRecord.sample(1)
         let bench = try Bench([key])
+        bench.handOver()
         let admitted = Mutex<[UInt32: Int]>([:])
         let tickets = Mutex<[(CommitTicket, UInt32)]>([])
         DispatchQueue.concurrentPerform(iterations: 4) { number in
-            let table = number % 2 == 0 ? bench.before : bench.after
+            let decider = number % 2 == 0 ? bench.before : bench.after
             for counter in UInt32(1)...60 {
                 let durability: Durability = counter % 3 == 0 ? .behind : .awaited
-                switch bench.use(key.keyID, counter, durability: durability, at: table) {
+                switch bench.use(key.keyID, counter, durability: durability, at: decider) {
                 case .decided(.admitted): admitted.withLock { $0[counter, default: 0] += 1 }
-                case .pending(let ticket) where table === bench.before:
+                case .pending(let ticket) where decider === bench.before:
                     tickets.withLock { $0.append((ticket, counter)) }
                 case .pending: admitted.withLock { $0[counter, default: 0] += 1 }
                 case .decided: break
@@ -197,6 +230,7 @@ import Tokens
 
     @Test func `a key of an Android phone is enrolled by the successor with its chain`() throws {
         let bench = try Bench([])
+        bench.handOver()
         let done = DispatchSemaphore(value: 0)
         bench.before.enrol(.phone(1)) { _ in done.signal() }
         done.wait()
@@ -212,6 +246,7 @@ import Tokens
 
     @Test func `a key is enrolled by the successor, and an old one is there`() throws {
         let bench = try Bench([KeyRecord.sample(1)])
+        bench.handOver()
         for (seed, expected) in [(UInt8(1), "existing"), (2, "inserted"), (2, "existing")] {
             var record = KeyRecord.sample(seed)
             record.receiptState = ReceiptState(createdAt: 5, expiresAt: 9)
@@ -229,34 +264,39 @@ import Tokens
         expectEqual(stored.receiptState.createdAt, 5)
         expectEqual(stored.receiptState.expiresAt, 9)
         // The writer has ended its turn.
-        try bench.after.committer.flush()
+        try bench.after.keys.committer.flush()
         #expect(!bench.before.isEnrolling(stored.keyID))
     }
 
-    @Test func `without its successor a table decides nothing`() throws {
+    @Test func `without its successor a decider decides nothing`() throws {
         let key = KeyRecord.sample(1)
         let bench = try Bench([key])
-        let text = bench.issuer.issue(.assertion, now: 0)
-        let serial = try #require(bench.serial(of: bench.issuer, text))
+        bench.handOver()
+        let text = bench.before.issue(.assertion, now: 0)
+        let serial = try #require(bench.serial(at: bench.before, text))
+        let token = SHA256.digest(of: [1])
+        expectEqual(bench.before.claim(token, now: 0), .free)
         bench.line.cut()
         try expectEqual(bench.decision(bench.use(key.keyID, 1, at: bench.before)), .unavailable)
         guard case .unavailable = bench.before.find(key.keyID) else {
             Issue.record("the key was found")
             return
         }
-        expectEqual(bench.issuer.spend(serial), .noRoom)
-        expectEqual(bench.issuer.examine(text.span, purpose: .assertion, now: 0), .unknown)
-        let dead = bench.issuer.issue(.assertion, now: 7)
-        expectEqual(bench.issuerAfter.examine(dead.span, purpose: .assertion, now: 7), .expired)
+        expectEqual(bench.before.spend(serial), .noRoom)
+        expectEqual(bench.before.examine(text.span, purpose: .assertion, now: 0), .unknown)
+        let dead = bench.before.issue(.assertion, now: 7)
+        expectEqual(bench.after.examine(dead.span, purpose: .assertion, now: 7), .expired)
+        expectEqual(bench.before.claim(token, now: 0), .full)
     }
 
-    @Test func `a question that nobody asked is answered with nothing`() throws {
+    @Test func `a question that was not asked is answered with nothing`() throws {
         let key = KeyRecord.sample(1)
         let bench = try Bench([key])
+        bench.handOver()
         var random = SystemRandomNumberGenerator()
         for length in 0..<400 {
             var question = (0..<length % 90).map { _ in UInt8.random(in: 0...255, using: &random) }
-            if !question.isEmpty { question[0] = UInt8(length % 40) }
+            if !question.isEmpty { question[0] = UInt8(length % 100) }
             let box = Box<[UInt8]>()
             bench.line.service.answer(question) { box.set($0) }
         }
@@ -265,12 +305,15 @@ import Tokens
 
     @Test func `a store that decides is asked by the successor, for keys and challenges`() throws {
         let journal = DecidingJournal()
-        let (before, after) = (try KeyTable(journal: journal), try KeyTable(journal: journal))
-        let issuer = ChallengeIssuer(capacity: 1_024)
+        let before = Decider(
+            keys: try KeyTable(journal: journal),
+            challenges: ChallengeIssuer(capacity: 1_024),
+            sessions: SessionTable()
+        )
         let log = Log()
-        before.committer.register(log)
-        _ = try before.stopWriting()
-        before.handOver(to: Line(SuccessorService(after, issuer)))
+        before.keys.committer.register(log)
+        let after = try Bench.successor(of: before, on: journal)
+        before.handOver(to: Line(SuccessorService(after, tokens: Tokens())))
         func enrol(_ seed: UInt8, _ challenge: ChallengeSerial) -> EnrolOutcome? {
             let done = DispatchSemaphore(value: 0)
             let box = Box<EnrolOutcome>()
@@ -281,8 +324,8 @@ import Tokens
             done.wait()
             return box.value
         }
-        let text = issuer.issue(.enrolment, now: 0)
-        guard case .valid(let serial) = issuer.examine(text.span, purpose: .enrolment, now: 0)
+        let text = before.issue(.enrolment, now: 0)
+        guard case .valid(let serial) = before.examine(text.span, purpose: .enrolment, now: 0)
         else {
             Issue.record("no challenge")
             return
@@ -298,7 +341,7 @@ import Tokens
             return
         }
         let ticket = try #require(before.lookUp(stranger))
-        while log.all.isEmpty { try after.committer.flush() }
+        while log.all.isEmpty { try after.keys.committer.flush() }
         expectEqual(log.all.map(\.ticket), [ticket])
         expectEqual(log.all.map(\.decision), [.admitted])
         guard case .unknown = before.find(stranger),
@@ -308,6 +351,117 @@ import Tokens
         else {
             Issue.record("not found out")
             return
+        }
+    }
+
+    // MARK: Sessions and tokens
+
+    private static func evidence() -> VerifiedEvidence {
+        VerifiedEvidence(
+            app: AppIDHash(appID: "ABCDE12345.com.example.shop"),
+            counter: SignCounter(rawValue: 3)
+        )
+    }
+
+    private func session(
+        _ decider: Decider,
+        _ opened: SessionTable.Opened,
+        now: Int64 = 1_000
+    ) -> Session? {
+        guard case .live(let session) = decider.findSession(opened.id.span, now: now) else {
+            return nil
+        }
+        return session
+    }
+
+    private func number(_ value: UInt64) throws -> SequenceNumber {
+        try #require(SequenceNumber(value))
+    }
+
+    @Test func `each number of a session is used once, whichever process is asked`() throws {
+        let keyID = KeyRecord.sample(1).keyID
+        let journal = MemoryJournal()
+        let before = Decider(
+            keys: try KeyTable(journal: journal),
+            challenges: ChallengeIssuer(capacity: 1_024),
+            sessions: SessionTable()
+        )
+        let opened = before.openSession(keyID, Self.evidence(), now: 1_000)
+        // Found before the hand-over: its content comes after it.
+        let held = try #require(session(before, opened))
+        #expect(before.use(try number(1), of: held))
+        let after = try Bench.successor(of: before, on: journal)
+        before.handOver(to: Line(SuccessorService(after, tokens: Tokens())))
+        let found = try #require(session(before, opened))
+        let own = try #require(session(after, opened))
+        expectEqual(found.keyID, keyID)
+        expectEqual(found.evidence.app, own.evidence.app)
+        let line = Array("x".utf8)
+        expectEqual(found.signature(of: line.span), own.signature(of: line.span))
+        let places = [(before, held), (before, found), (after, own)]
+        for (decider, session) in places {
+            #expect(!decider.use(try number(1), of: session))
+        }
+        for (place, value) in zip(places, UInt64(2)...4) {
+            #expect(place.0.use(try number(value), of: place.1))
+        }
+        for (decider, session) in places {
+            for value in UInt64(1)...4 {
+                #expect(!decider.admits(try number(value), of: session))
+            }
+            #expect(decider.admits(try number(5), of: session))
+        }
+        // Opened here, and good there.
+        let fresh = before.openSession(keyID, Self.evidence(), now: 1_000)
+        let there = try #require(session(after, fresh))
+        expectEqual(there.keyID, keyID)
+        guard case .expired = before.findSession(opened.id.span, now: 1_600) else {
+            Issue.record("not expired")
+            return
+        }
+        expectEqual(after.sessions.opened, 2)
+    }
+
+    @Test func `when the next process has gone, no number is admitted`() throws {
+        let key = KeyRecord.sample(1)
+        let bench = try Bench([key])
+        let opened = bench.after.openSession(key.keyID, Self.evidence(), now: 1_000)
+        bench.handOver()
+        let held = try #require(session(bench.before, opened))
+        bench.line.cut()
+        #expect(!bench.before.admits(try number(1), of: held))
+        #expect(!bench.before.use(try number(1), of: held))
+        #expect(session(bench.before, opened) == nil)
+        // What is opened meanwhile is over.
+        let dead = bench.before.openSession(key.keyID, Self.evidence(), now: 1_000)
+        #expect(dead.id != opened.id)
+        #expect(session(bench.after, dead) == nil)
+        let own = try #require(session(bench.after, opened))
+        #expect(bench.after.use(try number(1), of: own))
+    }
+
+    @Test func `a token is used once by both, and free again when it was not accepted`() throws {
+        let bench = try Bench([])
+        let (token, other) = (SHA256.digest(of: [1]), SHA256.digest(of: [2]))
+        // Before the hand-over the caller's memory is all there is.
+        for _ in 0..<2 { expectEqual(bench.before.claim(token, now: 0), .free) }
+        bench.handOver()
+        expectEqual(bench.before.claim(token, now: 0), .free)
+        expectEqual(bench.before.claim(token, now: 0), .used)
+        expectEqual(bench.tokens.claim(other, now: 0), .free)
+        expectEqual(bench.before.claim(other, now: 0), .used)
+        bench.before.release(token)
+        expectEqual(bench.before.claim(token, now: 0), .free)
+        let spent = SpentToken(token, end: 1_000)
+        for outcome in [SpendOutcome.fresh, .spent] {
+            let done = DispatchSemaphore(value: 0)
+            let box = Box<SpendOutcome>()
+            bench.before.spend(spent) {
+                box.set($0)
+                done.signal()
+            }
+            done.wait()
+            expectEqual(box.value, outcome)
         }
     }
 }

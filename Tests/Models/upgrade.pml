@@ -11,12 +11,12 @@
  *   ready       Predecessor.takeState; Upgrade.expect
  *   park        Upgrade.handOver: LoopBarrier
  *   lend        KeyTable.stopWriting: Committer.flush, SQLiteKeyJournal.lend
- *   state       GatewayServer.handoverState: ChallengeIssuer.state, SessionTable.state; Upgrade.send
+ *   state       TransferredParts.state: ChallengeIssuer.state, SessionTable.state; Upgrade.send
  *   open        StoreOpening.table; SQLiteKeyReader.load; KeyJournal.follow
- *   taken, go   Predecessor.takeTurn; Upgrade.handOver
+ *   taken, go   Predecessor.takeTurn; Upgrade.handOver: Decider.handOver
  *   giveUp      SuccessorProcess.kill waits for its end; Upgrade.takeBack: SQLiteKeyJournal.takeBack, KeyTable.goOn
- *   ask         KeyTable.consume(by:), Session.use(by:), KeyTable.enrol(by:); SuccessorLine.ask
- *   answer      SuccessorService.answer, SuccessorService.commitEnded; SessionTable.answer
+ *   ask         Decider.consume, Decider.use, Decider.enrol; SuccessorLine.ask
+ *   answer      SuccessorService.answer, SuccessorService.commitEnded
  *   revoke      KeyAdministration.revoke; ChangeWatch.answer, ChangeWatch.pause
  *   leave       KeyTable.leaveStore: SQLiteKeyJournal.leave
  *   start       StoreLock.init: one process at a time

@@ -20,9 +20,8 @@ final class SimulatedGateway {
     }
 
     let store: SimulatedStore
-    let keys: KeyTable
-    let challenges: ChallengeIssuer
-    let sessions: SessionTable
+    /// Decides about all that is judged here; after a hand-over its successor does.
+    let decider: Decider
     private let judge: Judge
     private let log = TicketLog()
 
@@ -39,8 +38,8 @@ final class SimulatedGateway {
         limits.behindDelay = .seconds(86_400)
         limits.retryDelay = .seconds(86_400)
         limits.failuresMax = .max
-        keys = try KeyTable(journal: store, limits: limits, clock: clock)
-        challenges =
+        let keys = try KeyTable(journal: store, limits: limits, clock: clock)
+        let challenges =
             try memory.challenges.map { try ChallengeIssuer(capacity: 1_024, goingOnFrom: $0) }
             ?? ChallengeIssuer(
                 capacity: 1_024,
@@ -48,8 +47,10 @@ final class SimulatedGateway {
                 shared: memory.shared,
                 epoch: memory.epoch
             )
-        sessions = try memory.sessions.map { try SessionTable(goingOnFrom: $0) } ?? SessionTable()
-        judge = Judge(apps: [], keys: keys, challenges: challenges, sessions: sessions)
+        let sessions =
+            try memory.sessions.map { try SessionTable(goingOnFrom: $0) } ?? SessionTable()
+        decider = Decider(keys: keys, challenges: challenges, sessions: sessions)
+        judge = Judge(apps: [], decider: decider)
         keys.committer.register(log)
     }
 
@@ -64,7 +65,11 @@ final class SimulatedGateway {
         var epoch: UInt64 = 1
     }
 
-    var memory: Memory { Memory(challenges: challenges.state, sessions: sessions.state) }
+    var keys: KeyTable { decider.keys }
+
+    var memory: Memory {
+        Memory(challenges: decider.challenges.state, sessions: decider.sessions.state)
+    }
 
     /// Writes what waits.
     func commit() { try? keys.committer.flush() }
@@ -82,11 +87,11 @@ final class SimulatedGateway {
         case .assertion(let counter, let rule, let challenge):
             return judge(request.keyID, counter, rule, challenge, now: now)
         case .session(let id, let number):
-            guard case .live(let session) = sessions.find(id.span, now: now) else {
+            guard case .live(let session) = decider.findSession(id.span, now: now) else {
                 return .refused
             }
-            guard case .known(let key) = keys.findUnasked(session.keyID), !key.isRevoked,
-                session.use(number)
+            guard case .known(let key) = decider.findUnasked(session.keyID), !key.isRevoked,
+                decider.use(number, of: session)
             else { return .refused }
             return .admitted
         }
@@ -103,7 +108,7 @@ final class SimulatedGateway {
         var serial: ChallengeSerial?
         if let challenge {
             guard
-                case .valid(let valid) = challenges.examine(
+                case .valid(let valid) = decider.examine(
                     challenge.span,
                     purpose: .assertion,
                     now: now
@@ -111,13 +116,9 @@ final class SimulatedGateway {
             else { return .refused }
             serial = valid
         }
-        let outcome = keys.consume(
-            keyID,
+        let outcome = decider.consume(
+            CounterUse(of: keyID, counter: counter, rule: rule, challenge: serial),
             row: key.row,
-            counter: counter,
-            rule: rule,
-            challenge: serial,
-            issuer: challenges,
             now: now,
             durability: challenge == nil ? .awaited : .behind
         )
@@ -129,17 +130,17 @@ final class SimulatedGateway {
 
     /// The finding about a key, after a look-up where the store has to be asked.
     func found(_ keyID: KeyID) -> KeyTable.Finding {
-        guard case .absent = keys.find(keyID), keys.lookUp(keyID) != nil else {
-            return keys.find(keyID)
+        guard case .absent = decider.find(keyID), decider.lookUp(keyID) != nil else {
+            return decider.find(keyID)
         }
         commit()
-        return keys.find(keyID)
+        return decider.find(keyID)
     }
 
     /// Enrols a key. Returns whether the app was told that it is.
     func enrol(_ record: KeyRecord) -> Bool {
         let outcome = Mutex<EnrolOutcome?>(nil)
-        keys.enrol(record) { answer in outcome.withLock { $0 = answer } }
+        decider.enrol(record) { answer in outcome.withLock { $0 = answer } }
         commit()
         guard !store.isDead else { return false }
         return switch outcome.withLock({ $0 }) {

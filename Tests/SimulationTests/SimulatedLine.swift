@@ -1,12 +1,10 @@
-import Encodings
 import KeyStore
+import Signatures
 import Synchronization
-import Tokens
 
 /// The line on which the old process asks its successor. A process that dies cuts it.
 final class SimulatedLine: Successor {
     private let store: SimulatedStore
-    private let sessions: SessionTable
     private let service: SuccessorService
     /// What becomes of a message, and of the successor.
     enum Fate: Sendable {
@@ -28,8 +26,8 @@ final class SimulatedLine: Successor {
         to next: SimulatedGateway,
         fate: @escaping @Sendable () -> Fate
     ) {
-        (store, sessions, self.fate) = (next.store, next.sessions, fate)
-        service = SuccessorService(next.keys, next.challenges)
+        (store, self.fate) = (next.store, fate)
+        service = SuccessorService(next.decider, tokens: NoTokens())
     }
 
     func ask(_ question: [UInt8]) -> [UInt8]? {
@@ -51,11 +49,7 @@ final class SimulatedLine: Successor {
             let answered = waiting.withLock { $0.removeValue(forKey: number) }
             answered?(store.isDead || fate == .endsAfter ? nil : bytes)
         }
-        if let answer = sessions.answer(question) {
-            reply(answer)
-        } else {
-            service.answer(question, reply)
-        }
+        service.answer(question, reply)
         if fate == .endsAfter {
             store.kill()
             cut()
@@ -71,4 +65,10 @@ final class SimulatedLine: Successor {
         for answered in lost { answered(nil) }
         last(nil)
     }
+}
+
+/// No device shows a token here.
+private struct NoTokens: TokenClaiming {
+    func claim(_: SHA256Digest, now _: Int64) -> TokenClaim { .full }
+    func release(_: SHA256Digest) {}
 }

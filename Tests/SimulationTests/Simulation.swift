@@ -144,7 +144,7 @@ final class Simulation {
         counters[keyID, default: 0] += 1
         let counter = SignCounter(rawValue: counters[keyID] ?? 0)
         let rule: StoreCounterRule = chance(50) ? .strict : .window(64)
-        let challenge = chance(50) ? gateway.challenges.issue(.assertion, now: now) : nil
+        let challenge = chance(50) ? gateway.decider.issue(.assertion, now: now) : nil
         return add(.assertion(counter, rule, challenge: challenge), keyID)
     }
 
@@ -237,7 +237,7 @@ final class Simulation {
             let keyID = ledger.enrolled.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) })
                 .randomElement(using: &dice)
         else { return }
-        let opened = gateway.sessions.open(keyID, .simulated, now: now)
+        let opened = gateway.decider.openSession(keyID, .simulated, now: now)
         guard !gateway.store.isDead else { return }
         openSessions.append((keyID, opened.id, 1))
         note("a session at \(name(gateway))")
@@ -324,9 +324,7 @@ final class Simulation {
             return try old.keys.goOn()
         }
         let line = SimulatedLine(to: next) { [fates] in fates.ofMessage }
-        old.keys.handOver(to: line)
-        old.challenges.handOver(to: line)
-        old.sessions.handOver(to: line)
+        old.decider.handOver(to: line)
         lines[ObjectIdentifier(old)] = line
         gateways.append(next)
         handOverCount += 1

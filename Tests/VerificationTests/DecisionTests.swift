@@ -189,9 +189,11 @@ final class UnreadableJournal: KeyJournal {
         var trial = try Trial()
         trial.judge = Judge(
             apps: trial.policies,
-            keys: keys,
-            challenges: trial.issuer,
-            sessions: trial.sessions
+            decider: Decider(
+                keys: keys,
+                challenges: trial.issuer,
+                sessions: trial.sessions
+            )
         )
         var key = Trial.device().makeKey()
         try expectEqual(trial.send(try trial.request(), by: &key).outcome, .refuse(.keyUnknown))
@@ -273,9 +275,11 @@ final class UnreadableJournal: KeyJournal {
             let issuer = ChallengeIssuer(capacity: 1)
             trial.judge = Judge(
                 apps: trial.policies,
-                keys: trial.keys,
-                challenges: issuer,
-                sessions: trial.sessions
+                decider: Decider(
+                    keys: trial.keys,
+                    challenges: issuer,
+                    sessions: trial.sessions
+                )
             )
             var key = trial.enrolledKey()
             var requests: [SoftwareKey.Request] = []

@@ -351,9 +351,11 @@ extension BuildPolicy {
             trial.judge = Judge(
                 apps: trial.policies,
                 rules: known,
-                keys: trial.keys,
-                challenges: trial.issuer,
-                sessions: trial.sessions
+                decider: Decider(
+                    keys: trial.keys,
+                    challenges: trial.issuer,
+                    sessions: trial.sessions
+                )
             )
             let open = try trial.send(try trial.request(), by: &key, rules[0])
             expectEqual(open.outcome, isAdmitted ? .pass : .refuse(.appMismatch))

@@ -295,9 +295,11 @@ import Verification
         trial.now = Trial.start
         trial.judge = Judge(
             apps: trial.policies,
-            keys: trial.keys,
-            challenges: trial.issuer,
-            sessions: SessionTable()
+            decider: Decider(
+                keys: trial.keys,
+                challenges: trial.issuer,
+                sessions: SessionTable()
+            )
         )
         expectEqual(refusal(try trial.send(trial.request(), by: &session)), .sessionUnknown)
     }
@@ -378,9 +380,11 @@ import Verification
         // Nor after a reload without the app.
         trial.judge = Judge(
             apps: [policies[1]],
-            keys: trial.keys,
-            challenges: trial.issuer,
-            sessions: trial.sessions
+            decider: Decider(
+                keys: trial.keys,
+                challenges: trial.issuer,
+                sessions: trial.sessions
+            )
         )
         expectEqual(refusal(try trial.send(trial.request(), by: &session, own)), .appMismatch)
     }
@@ -472,9 +476,11 @@ import Verification
         }
         trial.judge = Judge(
             apps: [stricter],
-            keys: trial.keys,
-            challenges: trial.issuer,
-            sessions: trial.sessions
+            decider: Decider(
+                keys: trial.keys,
+                challenges: trial.issuer,
+                sessions: trial.sessions
+            )
         )
         expectEqual(refusal(try trial.send(trial.request(), by: &session)), .versionRefused)
     }

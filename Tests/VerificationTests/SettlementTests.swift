@@ -78,9 +78,11 @@ import Verification
         let keys = try KeyTable(journal: store)
         trial.judge = Judge(
             apps: trial.policies,
-            keys: keys,
-            challenges: trial.issuer,
-            sessions: trial.sessions
+            decider: Decider(
+                keys: keys,
+                challenges: trial.issuer,
+                sessions: trial.sessions
+            )
         )
         // A required challenge that is signed waits for no disk, but for the decision.
         for rule in [Self.bare, Trial.rule()] {

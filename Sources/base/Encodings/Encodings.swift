@@ -88,17 +88,6 @@ extension String {
     }
 }
 
-/// The process that took over a part of this process and decides in its place.
-///
-/// Questions and answers are bytes; who asks and who answers has one file for both.
-package protocol Successor: AnyObject, Sendable {
-    /// Asks, and waits; `nil` when no answer comes in time or the process is gone.
-    func ask(_ question: [UInt8]) -> [UInt8]?
-    /// Asks without waiting. `answered` is called once, maybe before this returns. Uses of counters
-    /// are answered in the order of the questions.
-    func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void)
-}
-
 /// A day of the Gregorian calendar, also for years before its introduction (proleptic).
 ///
 /// Calculations count years from March on, so the leap day is the last day of a year.

@@ -36,7 +36,7 @@ struct GatewayAssembly {
         let judging = try ground.judging(configuration, from: surroundings.predecessor)
         let (calls, parties) = Self.parties(
             configuration,
-            ground.keys,
+            judging.decider,
             wallClock: surroundings.wallClock,
             log: log
         )
@@ -75,9 +75,7 @@ struct GatewayAssembly {
         parts = making.parts()
         reloads = Reloads(plane, parts, admission: proxies.admission, accessLog: accessLog)
         transferred = TransferredParts(
-            keys: ground.keys,
-            challenges: judging.issuer,
-            sessions: judging.sessions,
+            decider: judging.decider,
             devices: parties.devices,
             tickets: ground.tickets,
             registry: ground.registry
@@ -86,7 +84,7 @@ struct GatewayAssembly {
 
     private static func parties(
         _ configuration: GatewayConfiguration,
-        _ keys: KeyTable,
+        _ decider: Decider,
         wallClock clock: @escaping @Sendable () -> Int64,
         log: Logger
     ) -> (calls: AppleClient, RequestParties) {
@@ -94,7 +92,7 @@ struct GatewayAssembly {
         let calls = AppleClient("apple", configuration.apple, https, wallClock: clock)
         let context = PartyContext(
             transport: https,
-            store: keys,
+            decider: decider,
             log: log,
             wallClock: clock,
             copies: KeptFiles.path(configuration)
@@ -178,8 +176,7 @@ private struct ProxyParts {
     ) throws(GatewayError) -> [LoopUnit] {
         let services = judging.services(configuration, admission)
         let shared = SharedTables(
-            keys: judging.keys,
-            issuer: judging.issuer,
+            decider: judging.decider,
             addressesMax: configuration.limits.addressesMax,
             held: held
         )

@@ -72,9 +72,11 @@ struct GatewayGround {
         from predecessor: Predecessor?
     ) throws(GatewayError) -> JudgingParts {
         try JudgingParts(
-            keys: keys,
-            issuer: StoreOpening.issuer(configuration, keys, from: predecessor),
-            sessions: SessionTable.goingOn(configuration.sessions, from: predecessor)
+            decider: Decider(
+                keys: keys,
+                challenges: StoreOpening.issuer(configuration, keys, from: predecessor),
+                sessions: SessionTable.goingOn(configuration.sessions, from: predecessor)
+            )
         )
     }
 }

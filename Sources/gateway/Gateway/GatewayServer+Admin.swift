@@ -66,7 +66,8 @@ extension GatewayServer: AdminSource {
         // Issuer and sessions are counted for all event loops, so one of them carries their
         // numbers.
         var loops = gathered
-        let (issuer, sessions, keys) = (judging.issuer, judging.sessions, judging.keys)
+        let (keys, sessions) = (judging.decider.keys, judging.decider.sessions)
+        let issuer = judging.decider.challenges
         let configuration = plane.configuration
         let issued = issuer.issued(.assertion) &+ issuer.issued(.enrolment)
         if !loops.isEmpty {

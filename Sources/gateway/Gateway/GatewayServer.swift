@@ -10,7 +10,6 @@ package import Parties
 import Proxy
 import Rules
 import Services
-import Tokens
 import Verification
 
 /// The running gateway: connects and starts the parts of a `GatewayAssembly`. Each part owns its
@@ -87,12 +86,12 @@ package final class GatewayServer: @unchecked Sendable {
                     google: parts.google,
                     parties: parts.parties
                 ),
-                store: parts.judging.keys,
+                store: parts.judging.decider.keys,
                 outputs: parts.outputs
             )
         )
         faults = FaultReports(plane, parts.outputs)
-        upkeep = StoreUpkeep(plane, parts.judging.keys, issuer: parts.judging.issuer)
+        upkeep = StoreUpkeep(plane, parts.judging.decider)
         for set in assembly.listening.all { try set.listen() }
     }
 
@@ -121,7 +120,7 @@ package final class GatewayServer: @unchecked Sendable {
             parts.certificates.start { [parts] in parts.directory.replaceServers(of: $0) }
             parts.reporting.start { [unowned self] in ruleFacts }
             parts.guards.start()
-            parts.fleet?.start(judging.keys, at: addresses.first ?? "") { [lifecycle] in
+            parts.fleet?.start(judging.decider.keys, at: addresses.first ?? "") { [lifecycle] in
                 lifecycle.setDrained($0)
             }
             upkeep.start()
@@ -180,7 +179,7 @@ package final class GatewayServer: @unchecked Sendable {
     }
 
     private func watchFaults() {
-        let (plane, faults, keys) = (plane, faults, judging.keys)
+        let (plane, faults, keys) = (plane, faults, judging.decider.keys)
         let outputs = parts.outputs
         outputs.accessLosses.watch { notice in plane.perform { faults.accessLogChanged(notice) } }
         outputs.refusalLosses.watch { notice in plane.perform { faults.refusalsLeftOut(notice) } }
@@ -192,7 +191,7 @@ package final class GatewayServer: @unchecked Sendable {
     private func startLoops() {
         let (plane, faults, directory) = (plane, faults, parts.directory)
         for (index, unit) in plane.loops.enumerated() {
-            judging.keys.committer.register(unit)
+            judging.decider.keys.committer.register(unit)
             unit.start(
                 listening.clients.map { $0.socket(ofLoop: index) },
                 LoopUnit.Reports(
@@ -217,7 +216,7 @@ package final class GatewayServer: @unchecked Sendable {
                 loop,
                 collector,
                 calls: operatorCalls(listeners[place], parts.operatorTokens[place]),
-                over: (judging.keys, judging.issuer)
+                over: judging.decider
             )
             let unit = LoopUnit(loop, proxy)
             operatorLoops.append(unit)
@@ -236,7 +235,7 @@ package final class GatewayServer: @unchecked Sendable {
             plane.log.notice("admin on \(address): \(listener.servesText)")
         }
         let (loops, rules) = (plane.loops.count, plane.configuration.rules.rules.count)
-        plane.log.notice("\(loops) event loops, \(rules) rules, \(judging.keys.count) keys")
+        plane.log.notice("\(loops) event loops, \(rules) rules, \(judging.decider.keys.count) keys")
         if let text = plane.configuration.spillText { plane.log.notice("\(text)") }
         lifecycle.began()
     }

@@ -5,14 +5,11 @@ import Proxy
 import Rules
 import Services
 import Synchronization
-import Tokens
 import Verification
 
 /// The objects that all event loops use to judge requests, whatever the configuration.
 struct JudgingParts: Sendable {
-    let keys: KeyTable
-    let issuer: ChallengeIssuer
-    let sessions: SessionTable
+    let decider: Decider
     let rates = KeyRates()
     let probes = ProbeResponder()
     let trials = OpenTrials()
@@ -24,9 +21,7 @@ struct JudgingParts: Sendable {
         var judge = Judge(
             apps: configuration.apps,
             rules: configuration.rules.rules,
-            keys: keys,
-            challenges: issuer,
-            sessions: sessions
+            decider: decider
         )
         judge.rates = rates
         return judge
@@ -43,14 +38,13 @@ struct JudgingParts: Sendable {
                 apps: configuration.apps,
                 statusList: { [statusLists] in statusLists.newest }
             ),
-            keys: keys,
-            issuer: issuer,
+            decider: decider,
             admission: admission
         )
         return .enrolling(
             below: configuration.endpointsPath,
             enrolment,
-            sessions: configuration.sessionOpening.map { (sessions, $0) },
+            sessions: configuration.sessionOpening,
             plan: configuration.servedPlan,
             keySet: configuration.verdict?.publishes == true
                 ? configuration.verdictSigner?.keySet : nil,

@@ -75,6 +75,25 @@ package enum ConsumeRefusal: Error, CaseIterable, Hashable, Sendable {
     case unanchored
 }
 
+/// The use of a counter and a challenge by a key.
+package struct CounterUse: Sendable {
+    var keyID: KeyID
+    var counter: SignCounter?
+    var rule: StoreCounterRule
+    var challenge: ChallengeSerial?
+
+    /// - counter: `nil` when the platform's keys count nothing.
+    /// - challenge: `nil` when the request has none.
+    package init(
+        of keyID: KeyID,
+        counter: SignCounter?,
+        rule: StoreCounterRule,
+        challenge: ChallengeSerial?
+    ) {
+        (self.keyID, self.counter, self.rule, self.challenge) = (keyID, counter, rule, challenge)
+    }
+}
+
 /// The answer of ``KeyTable`` to the use of a counter and a challenge.
 package enum ConsumeOutcome: Equatable, Sendable {
     /// The decision is final.

@@ -1,7 +1,6 @@
 package import DeviceKey
 internal import Encodings
 internal import Synchronization
-internal import Tokens
 
 extension KeyTable {
     /// Why the changes of other processes can't be read, and the observer.
@@ -34,7 +33,7 @@ extension KeyTable {
     /// changes of others were read so long ago that it may be revoked since.
     package func findUnasked(_ keyID: KeyID) -> Finding {
         // First: changes that are read meanwhile make the answer below newer, not older.
-        let counts = successor.holder != nil || moment.counts
+        let counts = moment.counts
         let finding = find(keyID)
         guard case .known(let key) = finding, !counts else { return finding }
         return .outdated(key)
@@ -206,14 +205,11 @@ extension KeyTable {
     /// knows the key, or that there is none.
     ///
     /// - Returns: `nil` when too many look-ups wait.
-    package func lookUp(_ keyID: KeyID) -> CommitTicket? {
-        if let successor = successor.holder { return lookUp(keyID, by: successor) }
-        return committer.lookUp(keyID)
-    }
+    package func lookUp(_ keyID: KeyID) -> CommitTicket? { committer.lookUp(keyID) }
 
     /// Keeps a key in use from being evicted, where the table has no room for all.
     package func touch(_ keyID: KeyID) {
-        guard journal.keysMax != nil, successor.holder == nil else { return }
+        guard journal.keysMax != nil else { return }
         let place = Self.place(of: keyID)
         shards[place.shard].keys.withLock { keys in
             if let number = keys.find(keyID, hash: place.hash) { keys.touch(number) }

@@ -1,5 +1,4 @@
 package import DeviceKey
-internal import Encodings
 internal import Synchronization
 package import Tokens
 
@@ -32,13 +31,8 @@ package final class KeyTable: Sendable {
     /// The writer, for listeners and statistics.
     package let committer: Committer
     let journal: any KeyJournal
-    /// Who confirms a use: the journal, or after a hand-over the successor.
-    package var decides: DecisionMoment { successor.holder == nil ? journalDecides : .atCommit }
-    private let journalDecides: DecisionMoment
-    /// The successor, which decides after the hand-over.
-    let successor = SuccessorPlace()
-    /// Held from taking a query's ticket until the query is sent.
-    let asking = Mutex<Void>(())
+    /// When the journal confirms a use.
+    package let decides: DecisionMoment
     let apps: AppNumbers
     let shards: [Shard]
     /// Keys that the journal did not have a moment ago.
@@ -73,7 +67,7 @@ package final class KeyTable: Sendable {
     ) throws(JournalError) {
         self.journal = journal
         moment = ReadMoment(lifetime: journal.knowledgeLifetime, clock: clock)
-        journalDecides = journal.decides
+        decides = journal.decides
         let apps = ahead?.apps ?? apps
         self.apps = apps
         committer = Committer(journal: journal, limits: limits)
@@ -120,7 +114,6 @@ package final class KeyTable: Sendable {
 
     /// Looks a key up.
     package func find(_ keyID: KeyID) -> Finding {
-        if let successor = successor.holder { return find(keyID, by: successor) }
         let isCurrent = isCurrent.load(ordering: .acquiring)
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
@@ -145,12 +138,6 @@ package final class KeyTable: Sendable {
         challenge: ChallengeSerial?,
         issuer: ChallengeIssuer
     ) -> ConsumeDecision {
-        if let successor = successor.holder {
-            return peek(
-                Use(keyID: keyID, counter: counter, rule: rule, challenge: challenge),
-                by: successor
-            )
-        }
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
         let place = Self.place(of: keyID)
         return shards[place.shard].keys.withLock { keys in
@@ -188,20 +175,11 @@ package final class KeyTable: Sendable {
         durability: Durability = .awaited,
         whenFailing: FailingStore = .decline
     ) -> ConsumeOutcome {
-        if let successor = successor.holder {
-            return consume(
-                Use(keyID: keyID, counter: counter, rule: rule, challenge: challenge),
-                now: now,
-                durability: durability,
-                whenFailing: whenFailing,
-                by: successor
-            )
-        }
         let isCurrent = isCurrent.load(ordering: .acquiring)
         guard isCurrent || whenFailing == .useInMemory else { return .decided(.unavailable) }
         let place = Self.place(of: keyID)
         let shard = shards[place.shard]
-        let isAsked = journalDecides == .atCommit && isCurrent
+        let isAsked = decides == .atCommit && isCurrent
         /// Asks the journal where it decides; `nil` where it has no room.
         func ask(_ row: Int64) -> ConsumeOutcome? {
             guard isAsked else { return nil }
@@ -259,11 +237,8 @@ package final class KeyTable: Sendable {
         spending challenge: ChallengeSerial? = nil,
         completion: @escaping @Sendable (EnrolOutcome) -> Void
     ) {
-        if let successor = successor.holder {
-            return enrol(record, challenge, by: successor, completion: completion)
-        }
         enrolling.withLock { $0[record.keyID, default: 0] += 1 }
-        let spent = journalDecides == .atCommit ? challenge : nil
+        let spent = decides == .atCommit ? challenge : nil
         committer.enrol(record, spending: spent) { result in
             // After `apply`, so that a key is always in the table or being stored.
             defer { self.endEnrolling(record.keyID) }
@@ -317,7 +292,6 @@ package final class KeyTable: Sendable {
 
     /// Whether the key is being stored: ``enrol(_:completion:)`` has not answered yet.
     package func isEnrolling(_ keyID: KeyID) -> Bool {
-        if let successor = successor.holder { return isEnrolling(keyID, by: successor) }
         return enrolling.withLock { $0[keyID] != nil }
     }
 

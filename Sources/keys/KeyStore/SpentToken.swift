@@ -1,6 +1,4 @@
-internal import Encodings
 package import Signatures
-internal import Tokens
 
 /// A token of another issuer that is good once, for the journal that remembers it.
 ///
@@ -25,23 +23,11 @@ package struct SpentToken: Hashable, Sendable {
     package var shortDigest: [UInt8] {
         Array(digest.array.prefix(16)) + [UInt8](repeating: 0, count: 16)
     }
-
-    func write(to out: inout ByteWriter) {
-        for byte in digest.array { out.byte(byte) }
-        out.number(end)
-    }
-
-    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
-        var digest: [UInt8] = []
-        for _ in 0..<32 { digest.append(try bytes.byte()) }
-        guard let read = SHA256Digest(bytes: digest) else { throw ByteReader.Fault() }
-        self.init(read, end: try bytes.number())
-    }
 }
 
 /// The result of spending a token.
-package enum SpendOutcome: UInt8, Hashable, Sendable {
-    case fresh = 0
+package enum SpendOutcome: CaseIterable, Hashable, Sendable {
+    case fresh
     case spent
     /// The store failed, and the token may be spent or not.
     case failed
@@ -58,7 +44,6 @@ extension KeyTable {
         _ token: SpentToken,
         completion: @escaping @Sendable (SpendOutcome) -> Void
     ) {
-        if let successor = successor.holder { return spend(token, by: successor, completion) }
         committer.spend(token) { result in
             switch result {
             case .success(true): completion(.fresh)

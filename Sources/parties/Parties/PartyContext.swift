@@ -7,7 +7,7 @@ package struct PartyContext: Sendable {
     /// Makes the calls of all parties.
     let transport: any HTTPSSending
     /// Remembers the tokens that are good once.
-    let store: KeyTable
+    let decider: Decider
     /// No line of it has a token or a secret.
     let log: Logger
     /// Milliseconds since 1970.
@@ -18,12 +18,12 @@ package struct PartyContext: Sendable {
 
     package init(
         transport: any HTTPSSending,
-        store: KeyTable,
+        decider: Decider,
         log: Logger,
         wallClock: @escaping @Sendable () -> Int64,
         copies: String?
     ) {
-        (self.transport, self.store, self.log) = (transport, store, log)
+        (self.transport, self.decider, self.log) = (transport, decider, log)
         (self.wallClock, self.copies) = (wallClock, copies)
     }
 

@@ -29,7 +29,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     private static var storeTime: DispatchTimeInterval { .seconds(5) }
 
     private let calls: CallClient<Party>
-    private let store: KeyTable
+    private let decider: Decider
     private let log: Logger
     private let queue: DispatchQueue
     private let state = Mutex(State())
@@ -38,7 +38,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     package init(_ name: String, _ settings: Party.Settings, _ context: PartyContext) {
         calls = CallClient(name, settings, context.transport, wallClock: context.wallClock)
         queue = DispatchQueue(label: "portcullis.\(name).store")
-        (store, log) = (context.store, context.log)
+        (decider, log) = (context.decider, context.log)
         calls.watch { [log] notice, detail in Self.tell(notice, detail, log) }
     }
 
@@ -114,7 +114,7 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
         _ found: @escaping @Sendable (TokenFinding) -> Void
     ) {
         let first = FirstAnswer(found)
-        store.spend(token) { outcome in
+        decider.spend(token) { outcome in
             switch outcome {
             case .fresh: first.give(fresh)
             case .spent: first.give(.spent)

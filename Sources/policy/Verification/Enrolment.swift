@@ -70,21 +70,18 @@ package final class Enrolment: Sendable {
     /// The most challenges of one call.
     private static let challengesPerCallMax = 8
 
-    package let issuer: ChallengeIssuer
-    let keys: KeyTable
+    package let decider: Decider
     private let admission: EnrolmentAdmission
     let attestor: KeyAttestor
     private let examinationThrottle: Throttle
 
     package init(
         _ attestor: KeyAttestor,
-        keys: KeyTable,
-        issuer: ChallengeIssuer,
+        decider: Decider,
         admission: EnrolmentAdmission,
         limits: Limits = Limits()
     ) {
-        self.issuer = issuer
-        self.keys = keys
+        self.decider = decider
         self.admission = admission
         self.attestor = attestor
         examinationThrottle = Throttle(
@@ -148,9 +145,9 @@ package final class Enrolment: Sendable {
             }
         }
         let texts = (0..<count).map { _ in
-            String(decoding: issuer.issue(purpose, now: now.seconds), as: UTF8.self)
+            String(decoding: decider.issue(purpose, now: now.seconds), as: UTF8.self)
         }
-        let lifetime = issuer.lifetime(of: purpose)
+        let lifetime = decider.challenges.lifetime(of: purpose)
         return .challenges(purpose, texts, lifetimeSeconds: lifetime)
     }
 
@@ -208,13 +205,13 @@ package final class Enrolment: Sendable {
             case .readable(let context) = Self.context(of: document)
         else { return .refuse(.inVain(.requestMalformed)) }
         let serial: ChallengeSerial
-        switch issuer.examine(challenge.span, purpose: .enrolment, now: now.seconds) {
+        switch decider.examine(challenge.span, purpose: .enrolment, now: now.seconds) {
         case .valid(let good): serial = good
         case .unknown, .foreign: return repeated(keyID, .challengeUnknown)
         case .expired: return repeated(keyID, .challengeExpired)
         case .spent: return repeated(keyID, .challengeSpent)
         }
-        if !issuer.isFirstTry(of: serial) {
+        if !decider.isFirstTry(of: serial) {
             if let addressWait = call.addressWait {
                 return .refuse(.waiting(.addressThrottled, addressWait))
             }
@@ -244,7 +241,7 @@ package final class Enrolment: Sendable {
         at tick: UInt64
     ) -> Step {
         let record = attested.record
-        switch issuer.spend(serial) {
+        switch decider.spend(serial) {
         case .spent:
             guard let rule = attestor.integrity(of: record.appID) else {
                 return store(attested, spending: serial, at: tick)
@@ -282,7 +279,7 @@ package final class Enrolment: Sendable {
 
     /// The challenge is good again: the key may be enrolled later.
     private func throttled(_ serial: ChallengeSerial, _ wait: UInt64) -> Step {
-        issuer.takeBack(serial)
+        decider.takeBack(serial)
         return .refuse(.waiting(.attesterThrottled, wait))
     }
 
@@ -291,8 +288,8 @@ package final class Enrolment: Sendable {
     /// the id of another client's key learns no more than a request with that id would tell.
     private func repeated(_ keyID: KeyID, _ refusal: Refusal) -> Step {
         // Before the table: a key moves from the enrolling ones to the table.
-        let isEnrolling = keys.isEnrolling(keyID)
-        switch keys.find(keyID) {
+        let isEnrolling = decider.isEnrolling(keyID)
+        switch decider.find(keyID) {
         case .known(let key) where key.isRevoked, .outdated(let key) where key.isRevoked:
             return .refuse(EnrolmentRefusal(.keyRevoked))
         case .known: return .enrolled(keyID, isNew: false)
@@ -317,7 +314,7 @@ package final class Enrolment: Sendable {
             rule.action == .refuse && !note.isMet
             && (note.refusal != nil || rule.proof.onError == .refuse)
         guard isRefused else { return store(awaited.attested, spending: awaited.serial, at: tick) }
-        issuer.takeBack(awaited.serial)
+        decider.takeBack(awaited.serial)
         switch note.refusal {
         case nil: return .refuse(EnrolmentRefusal(.proofUnavailable))
         case .proofMissing: return .refuse(EnrolmentRefusal(.proofMissing))
@@ -348,7 +345,7 @@ package final class Enrolment: Sendable {
         case .revoked: return .refuse(EnrolmentRefusal(.keyRevoked))
         case .challengeSpent: return .refuse(EnrolmentRefusal(.challengeSpent))
         case .failed:
-            issuer.takeBack(serial)
+            decider.takeBack(serial)
             return .refuse(EnrolmentRefusal(.storeUnavailable))
         }
     }

@@ -87,7 +87,7 @@ extension Enrolment {
                 perform(checked(awaited, note, at: call.tick), call, note, ended)
             }
         case .store(let record, let serial):
-            keys.enrol(record, spending: serial) { [self] outcome in
+            decider.enrol(record, spending: serial) { [self] outcome in
                 perform(stored(outcome, spending: serial), call, note, ended)
             }
         }

@@ -99,15 +99,16 @@ extension Judge {
         switch proof.evidence {
         case .assertion(let evidence):
             Self.outcome(
-                of: keys.peek(
-                    proof.keyID,
-                    counter: evidence.counter,
-                    rule: rule.counter.store,
-                    challenge: serial,
-                    issuer: challenges
+                of: decider.peek(
+                    CounterUse(
+                        of: proof.keyID,
+                        counter: evidence.counter,
+                        rule: rule.counter.store,
+                        challenge: serial
+                    )
                 )
             )
-        case .session(let evidence): evidence.fault(isOutdated: isOutdated)
+        case .session(let evidence): evidence.fault(isOutdated: isOutdated, decider)
         }
     }
 
@@ -282,7 +283,7 @@ extension Judge {
                 ? .failure(ChallengeFault(refusal: .sessionExpired)) : .success(nil)
         }
         guard rule.challenge != .none, let text = proof.challenge else { return .success(nil) }
-        switch challenges.examine(text.span, purpose: .assertion, now: now.seconds) {
+        switch decider.examine(text.span, purpose: .assertion, now: now.seconds) {
         case .valid(let serial): return .success(serial)
         case .unknown: return .failure(ChallengeFault(refusal: .challengeUnknown))
         case .foreign:
@@ -368,7 +369,7 @@ extension Judge {
         }
         switch proof.evidence {
         case .session(let evidence):
-            evidence.use(isOutdated: checked.isOutdated, rule, &verdict)
+            evidence.use(isOutdated: checked.isOutdated, rule, decider, &verdict)
             if case .refuse = verdict.outcome { takeBack(verdict.rate, of: proof.keyID, rule) }
         case .assertion(let evidence):
             let keyID = proof.keyID

@@ -5,12 +5,12 @@ package import KeyStore
 import RequestBinding
 package import Rules
 package import Signatures
-package import Tokens
+import Tokens
 
 /// Judges requests. There is one on each event loop, since it keeps scratch memory.
 package struct Judge {
     package let keyCheck: KeyCheck
-    let challenges: ChallengeIssuer
+    let decider: Decider
     private let reader: ProofReader
     private var clientData = ClientDataWriter()
     /// Whether the gateway may verify a signature now.
@@ -28,16 +28,12 @@ package struct Judge {
     package init(
         apps: [AppPolicy],
         rules: [Rule] = [],
-        keys: KeyTable,
-        challenges: ChallengeIssuer,
-        sessions: SessionTable
+        decider: Decider
     ) {
-        keyCheck = KeyCheck(keys, apps, rules)
-        self.challenges = challenges
-        reader = ProofReader(sessions: sessions)
+        keyCheck = KeyCheck(decider, apps, rules)
+        self.decider = decider
+        reader = ProofReader(decider: decider)
     }
-
-    var keys: KeyTable { keyCheck.keys }
 
     /// Judges a head, for a rule that observes or enforces.
     ///
@@ -239,13 +235,15 @@ extension Judge {
         now: UnixTime,
         _ verdict: inout Verdict
     ) {
-        let outcome = keys.consume(
-            keyID,
-            row: row,
+        let use = CounterUse(
+            of: keyID,
             counter: counter,
             rule: rule.counter.store,
-            challenge: serial,
-            issuer: challenges,
+            challenge: serial
+        )
+        let outcome = decider.consume(
+            use,
+            row: row,
             now: now.seconds,
             durability: survivesCrash(rule) ? .behind : .awaited,
             whenFailing: rule.onError == .forward ? .useInMemory : .decline
@@ -255,7 +253,7 @@ extension Judge {
             verdict.settle(decision)
             if case .refused = decision { takeBack(verdict.rate, of: keyID, rule) }
         case .pending(let ticket):
-            switch keys.decides {
+            switch decider.decides {
             case .inMemory:
                 verdict.settle(.admitted)
                 verdict.pending = .durability(ticket)

@@ -5,13 +5,15 @@ package import Rules
 
 /// Checks the key: whether it may be used at all, and whether the rule admits its app.
 package struct KeyCheck {
-    let keys: KeyTable
+    private let decider: Decider
     private let apps: [AppNumber: AppPolicy]
     private let admissions: AppAdmissions
 
-    init(_ keys: KeyTable, _ apps: [AppPolicy], _ rules: [Rule]) {
-        self.keys = keys
-        self.apps = Dictionary(uniqueKeysWithValues: apps.map { (keys.number(ofApp: $0.id), $0) })
+    init(_ decider: Decider, _ apps: [AppPolicy], _ rules: [Rule]) {
+        self.decider = decider
+        self.apps = Dictionary(
+            uniqueKeysWithValues: apps.map { (decider.keys.number(ofApp: $0.id), $0) }
+        )
         admissions = AppAdmissions(rules, self.apps)
     }
 
@@ -25,7 +27,7 @@ package struct KeyCheck {
         let keyID = proof.keyID
         let stored: StoredKey
         var isOutdated = false
-        switch proof.kind == .session ? keys.findUnasked(keyID) : keys.find(keyID) {
+        switch proof.kind == .session ? decider.findUnasked(keyID) : decider.find(keyID) {
         case .unavailable:
             verdict.outcome = .failure(.store)
             return nil
@@ -34,7 +36,7 @@ package struct KeyCheck {
             return nil
         case .absent:
             verdict.outcome = .failure(.store)
-            if let ticket = keys.lookUp(keyID) { verdict.pending = .key(ticket) }
+            if let ticket = decider.lookUp(keyID) { verdict.pending = .key(ticket) }
             return nil
         case .known(let key): stored = key
         case .outdated(let key): (stored, isOutdated) = (key, true)
@@ -74,7 +76,7 @@ package struct KeyCheck {
     /// The fault of a key that has signed a request whose content is still to come; `nil` for none.
     /// The store is not asked: it announces revocations.
     package func fault(of keyID: KeyID, rule: Rule) -> Verdict.Outcome? {
-        let finding = keys.findUnasked(keyID)
+        let finding = decider.findUnasked(keyID)
         if let refusal = finding.refusal { return .refuse(Refusal(refusal)) }
         if case .known = finding { return nil }
         return rule.onError == .refuse ? .failure(.store) : nil
@@ -84,13 +86,13 @@ package struct KeyCheck {
     /// meanwhile admits nothing: whoever has revoked it was told so. The store is not asked, since
     /// it announces revocations.
     package func late(_ decision: ConsumeDecision, of keyID: KeyID?) -> ConsumeDecision {
-        guard decision == .admitted, let keyID, let refusal = keys.findUnasked(keyID).refusal
+        guard decision == .admitted, let keyID, let refusal = decider.findUnasked(keyID).refusal
         else { return decision }
         return .refused(refusal)
     }
 
     /// Keeps a key in memory while a request that it has signed is under way.
-    package func keep(_ keyID: KeyID) { keys.touch(keyID) }
+    package func keep(_ keyID: KeyID) { decider.keys.touch(keyID) }
 
     static func admits(_ environment: KeyEnvironment, _ policy: AppPolicy) -> Bool {
         switch environment {
@@ -106,7 +108,7 @@ package struct KeyCheck {
     package func isInstall(_ verdict: Verdict) -> Bool {
         guard let keyID = verdict.keyID else { return false }
         guard verdict.environment == nil else { return true }
-        switch keys.find(keyID) {
+        switch decider.find(keyID) {
         case .known(let key), .outdated(let key): return !key.isRevoked
         case .unknown, .unavailable, .absent: return false
         }

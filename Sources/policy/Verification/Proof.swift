@@ -150,17 +150,17 @@ struct SessionEvidence: Sendable {
     }
 
     /// The fault of the sequence number or the key now; nothing is used.
-    func fault(isOutdated: Bool) -> Verdict.Outcome? {
-        guard session.admits(sequence) else { return .refuse(.sessionReplayed) }
+    func fault(isOutdated: Bool, _ decider: Decider) -> Verdict.Outcome? {
+        guard decider.admits(sequence, of: session) else { return .refuse(.sessionReplayed) }
         return isOutdated ? .failure(.store) : nil
     }
 
     /// Uses the sequence number. A failing store can't say only one thing: whether the key was
     /// revoked meanwhile.
-    func use(isOutdated: Bool, _ rule: Rule, _ verdict: inout Verdict) {
-        if isOutdated, rule.onError == .refuse, session.admits(sequence) {
+    func use(isOutdated: Bool, _ rule: Rule, _ decider: Decider, _ verdict: inout Verdict) {
+        if isOutdated, rule.onError == .refuse, decider.admits(sequence, of: session) {
             verdict.outcome = .failure(.store)
-        } else if session.use(sequence) {
+        } else if decider.use(sequence, of: session) {
             verdict.settle(isOutdated ? .unassured : .admitted)
         } else {
             verdict.outcome = .refuse(.sessionReplayed)

@@ -9,7 +9,7 @@ import Tokens
 
 /// Reads a request's proof.
 struct ProofReader {
-    let sessions: SessionTable
+    let decider: Decider
 
     /// The result of reading the fields of the proof.
     enum Reading {
@@ -95,7 +95,7 @@ struct ProofReader {
             let signature = Self.signature(bytes.extracting(code.value))
         else { return refused(.assertionMalformed) }
         guard rule.accept.takesSessions else { return refused(.sessionRefused) }
-        switch sessions.find(bytes.extracting(id.value), now: now.seconds) {
+        switch decider.findSession(bytes.extracting(id.value), now: now.seconds) {
         case .unknown(let absence):
             var verdict = Verdict(.refuse(.sessionUnknown), keyID: owner, proof: .session)
             verdict.sessionAbsence = absence

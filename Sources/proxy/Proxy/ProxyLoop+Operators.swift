@@ -2,7 +2,6 @@ package import EventLoops
 package import KeyStore
 import Rules
 package import Services
-package import Tokens
 import Verification
 
 // The operators' listener: metrics, status and probes. It runs on an event loop that serves no
@@ -16,17 +15,15 @@ extension ProxyLoop {
         _ source: any SnapshotSource,
         calls: OperatorCalls = OperatorCalls(),
         settings: ProxySettings = .operators(.operators, .operators),
-        over tables: (keys: KeyTable, issuer: ChallengeIssuer)
+        over decider: Decider
     ) -> ProxyLoop {
-        let (keys, issuer) = tables
-        return ProxyLoop(
+        ProxyLoop(
             loop,
             settings: settings,
-            judge: Judge(apps: [], keys: keys, challenges: issuer, sessions: SessionTable()),
+            judge: Judge(apps: [], decider: decider),
             services: .operators(source, calls),
             shared: SharedTables(
-                keys: keys,
-                issuer: issuer,
+                decider: decider,
                 addressesMax: settings.limits.connectionsMax
             )
         )

@@ -5,7 +5,7 @@ package import KeyStore
 import Rules
 package import Services
 package import Telemetry
-package import Tokens
+import Tokens
 package import Verification
 
 /// The state of the proxy on one event loop.
@@ -201,7 +201,7 @@ package final class ProxyLoop {
 
     /// A fresh challenge for an assertion, as text.
     func challenge() -> String {
-        String(decoding: shared.issuer.issue(.assertion, now: wallSeconds), as: UTF8.self)
+        String(decoding: shared.decider.issue(.assertion, now: wallSeconds), as: UTF8.self)
     }
 
     /// The wall clock in seconds since 1970.
@@ -211,7 +211,7 @@ package final class ProxyLoop {
     package var date: [UInt8] { scratch.date(at: wallSeconds) }
 
     private func iterationEnded() {
-        shared.keys.kick()
+        shared.decider.keys.kick()
         log.pass()
         let iteration = loop.iteration
         tally.add(.loopIteration, nanoseconds: MonotonicClock.nanoseconds &- iteration.beganAt)
@@ -237,20 +237,17 @@ package final class ProxyLoop {
 
 /// What the event loops share.
 package struct SharedTables {
-    let keys: KeyTable
-    let issuer: ChallengeIssuer
+    let decider: Decider
     let addresses: AddressTable
     let held: HeldLedger
 
     /// - addressesMax: addresses that are distinguished.
     package init(
-        keys: KeyTable,
-        issuer: ChallengeIssuer,
+        decider: Decider,
         addressesMax: Int,
         held: HeldLedger = HeldLedger()
     ) {
-        self.keys = keys
-        self.issuer = issuer
+        self.decider = decider
         addresses = AddressTable(
             capacity: addressesMax,
             key: (RandomBytes.word(), RandomBytes.word())

@@ -43,7 +43,11 @@ struct Loopback: Sendable {
             loop,
             source,
             settings: .operators(timeouts, limits),
-            over: (try KeyTable(journal: MemoryJournal()), ChallengeIssuer())
+            over: Decider(
+                keys: try KeyTable(journal: MemoryJournal()),
+                challenges: ChallengeIssuer(),
+                sessions: SessionTable()
+            )
         )
         let address = try #require(SocketAddress(ip: "127.0.0.1", port: 0))
         let listener = Listener(descriptor: try Listener.open(address), on: loop)

@@ -91,7 +91,7 @@ enum Held {
         "Sources/parties/Parties/CallClient.swift": "the calls to a party: a queue and its timers",
         "Sources/parties/Parties/DeviceCheck/DeviceCheckClient.swift":
             "the pauses between tries, and used tokens for all event loops",
-        "Sources/parties/Parties/DeviceCheck/DeviceCheckClient+Successor.swift":
+        "Sources/parties/Parties/DeviceCheck/DeviceCheckClient+Handover.swift":
             "the same used tokens",
         "Sources/parties/Parties/PartyContext.swift": "the log that each party gets",
         "Sources/parties/Parties/PlayIntegrity/IntegrityParty.swift":

@@ -4,30 +4,12 @@ import Encodings
 import Expectations
 import RequestBinding
 import SoftwareAuthenticator
-import Synchronization
 import Testing
 
 @testable import Tokens
 
 /// What goes from one process to the next.
 @Suite struct SessionStateTests {
-    /// The next process, which answers at once.
-    private final class Next: Successor {
-        let table: SessionTable
-        /// Whether it still answers.
-        let isThere = Atomic(true)
-
-        init(_ table: SessionTable) { self.table = table }
-
-        func ask(_ question: [UInt8]) -> [UInt8]? {
-            isThere.load(ordering: .relaxed) ? table.answer(question) : nil
-        }
-
-        func ask(_ question: [UInt8], _ answered: @escaping @Sendable ([UInt8]?) -> Void) {
-            answered(ask(question))
-        }
-    }
-
     private func number(_ value: UInt64) -> SequenceNumber { SequenceNumber(known: value) }
 
     /// The session of an id at a table; `nil` when it is not open there.
@@ -130,61 +112,6 @@ import Testing
         expectEqual(after.count(now: 1_000), SessionTable.perKeyMax)
     }
 
-    @Test func `the process before asks for each number, and none is used twice`() throws {
-        let opening = Opening()
-        let key = Opening.makeKey()
-        let opened = try opening.open(key)
-        // Found before the hand-over: its content comes after it.
-        let held = try #require(opening.session(opened))
-        #expect(held.use(number(1)))
-        let succession = Next(try next(opening.table))
-        opening.table.handOver(to: succession)
-        let found = try #require(opening.session(opened))
-        let own = try #require(session(succession.table, opened))
-        expectEqual(found.keyID, key.keyID)
-        let line = Array("x".utf8)
-        expectEqual(found.signature(of: line.span), own.signature(of: line.span))
-        for session in [held, found, own] { #expect(!session.use(number(1))) }
-        #expect(held.use(number(2)))
-        #expect(found.use(number(3)))
-        #expect(own.use(number(4)))
-        for session in [held, found, own] {
-            for value in 1...4 as ClosedRange<UInt64> { #expect(!session.admits(number(value))) }
-            #expect(session.admits(number(5)))
-        }
-        // Opened here, and good there.
-        let fresh = try opening.open(key)
-        let there = try #require(session(succession.table, fresh))
-        expectEqual(
-            fresh.secret,
-            SessionID(text: fresh.id.span)?.secret(under: succession.table.key)
-        )
-        expectEqual(there.keyID, key.keyID)
-        guard case .expired = opening.table.find(opened.id.span, now: 1_600) else {
-            Issue.record("not expired")
-            return
-        }
-    }
-
-    @Test func `when the next process has gone, nothing is admitted`() throws {
-        let opening = Opening()
-        let opened = try opening.open(Opening.makeKey())
-        let held = try #require(opening.session(opened))
-        let succession = Next(try next(opening.table))
-        opening.table.handOver(to: succession)
-        succession.isThere.store(false, ordering: .relaxed)
-        #expect(!held.admits(number(1)))
-        #expect(!held.use(number(1)))
-        #expect(opening.session(opened) == nil)
-        // What is opened meanwhile is over.
-        let dead = try opening.open(Opening.makeKey())
-        #expect(dead.id != opened.id)
-        #expect(opening.session(dead) == nil)
-        succession.isThere.store(true, ordering: .relaxed)
-        #expect(session(succession.table, dead) == nil)
-        expectEqual(session(succession.table, opened)?.use(number(1)), true)
-    }
-
     @Test func `a state that is cut or changed is refused or harmless, and never crashes`() throws {
         let opening = Opening()
         let opened = try opening.open(Opening.makeKey())
@@ -203,20 +130,5 @@ import Testing
                 _ = (try? SessionTable(goingOnFrom: changed))?.count(now: 0)
             }
         }
-    }
-
-    @Test func `a question that is none is not answered, and changes nothing`() throws {
-        let opening = Opening()
-        let opened = try opening.open(Opening.makeKey())
-        let read = SessionID(text: opened.id.span)
-        let id = try #require(read)
-        for kind in UInt8.min...UInt8.max {
-            for rest in [[], Array(repeating: 0, count: 60), id.bytes] as [[UInt8]] {
-                expectEqual(opening.table.answer([kind] + rest), nil)
-            }
-        }
-        expectEqual(opening.table.answer([]), nil)
-        expectEqual(opening.table.opened, 1)
-        expectEqual(opening.session(opened)?.admits(number(1)), true)
     }
 }

@@ -46,8 +46,7 @@ struct EnrolmentFixture {
         edit(&limits)
         enrolment = Enrolment(
             KeyAttestor(apps: policies, statusList: { statusList }),
-            keys: keys,
-            issuer: issuer,
+            decider: Decider(keys: keys, challenges: issuer, sessions: SessionTable()),
             admission: EnrolmentAdmission(admission),
             limits: limits
         )

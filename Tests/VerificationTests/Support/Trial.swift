@@ -37,7 +37,10 @@ struct Trial {
         issuer = ChallengeIssuer(secret: Array(repeating: 7, count: 32), epoch: 1)
         self.policies = policies
         sessions = SessionTable(secret: Array(repeating: 8, count: 32))
-        judge = Judge(apps: policies, keys: keys, challenges: issuer, sessions: sessions)
+        judge = Judge(
+            apps: policies,
+            decider: Decider(keys: keys, challenges: issuer, sessions: sessions)
+        )
     }
 
     static func policy(
@@ -183,7 +186,10 @@ struct Trial {
         let unreadable = UnreadableJournal(journal)
         let keys = try KeyTable(journal: unreadable)
         unreadable.breakDown()
-        judge = Judge(apps: policies, keys: keys, challenges: issuer, sessions: sessions)
+        judge = Judge(
+            apps: policies,
+            decider: Decider(keys: keys, challenges: issuer, sessions: sessions)
+        )
     }
 
     /// What is stored of a key now.

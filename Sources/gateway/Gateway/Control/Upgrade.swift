@@ -91,11 +91,11 @@ struct Upgrade {
     ///
     /// - Throws: why there is none. Then the new process has ended, and the old one continues.
     func run() throws(UpgradeRefusal) -> Done {
-        parts.transferred.keys.beginTrail()
+        parts.transferred.decider.keys.beginTrail()
         do throws(UpgradeRefusal) {
             return try handOver()
         } catch {
-            parts.transferred.keys.endTrail()
+            parts.transferred.decider.keys.endTrail()
             parts.rollouts.reopen()
             throw error
         }
@@ -127,7 +127,7 @@ struct Upgrade {
         }
         let line = try handOver(orders, to: successor, since: began)
         let pause = MonotonicClock.nanoseconds &- began
-        parts.transferred.handOver(to: line)
+        parts.transferred.decider.handOver(to: line)
         line.start(successorChanged)
         for unit in parts.plane.loops { unit.leaveSockets(closes: false) }
         for unit in parts.operatorLoops { unit.leaveSockets(closes: true) }
@@ -220,7 +220,7 @@ struct Upgrade {
         }
         let lease: StoreLease?
         do throws(JournalError) {
-            lease = try parts.transferred.keys.stopWriting()
+            lease = try parts.transferred.decider.keys.stopWriting()
         } catch {
             successor.kill()
             throw UpgradeRefusal("the store can't be written or read: \(error)")
@@ -249,7 +249,7 @@ struct Upgrade {
 
     private func takeBack(_ refusal: UpgradeRefusal) throws(UpgradeRefusal) {
         do throws(JournalError) {
-            try parts.transferred.keys.goOn()
+            try parts.transferred.decider.keys.goOn()
         } catch {
             throw UpgradeRefusal("\(refusal.text); the store can't be used any more: \(error)")
         }
@@ -276,7 +276,7 @@ struct Upgrade {
         let written = DispatchGroup()
         DispatchQueue(label: "portcullis.upgrade.flush").async(group: written) { [parts] in
             // A failure here occurs again when writing stops, and is reported then.
-            do { try parts.transferred.keys.committer.flush() } catch {}
+            do { try parts.transferred.decider.keys.committer.flush() } catch {}
         }
         return written.wait(timeout: .now() + time) == .success
     }

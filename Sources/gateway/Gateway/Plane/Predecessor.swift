@@ -12,11 +12,6 @@ package final class Predecessor: Sendable {
         let lease: StoreLease?
     }
 
-    /// Answers a query. `reply` is called once, possibly before this returns, possibly on another
-    /// thread; it returns at once.
-    typealias Answering =
-        @Sendable (_ question: [UInt8], _ reply: @escaping @Sendable ([UInt8]) -> Void) -> Void
-
     /// The longest wait for the plan: the old process sends it at once.
     private static let planMilliseconds = 10_000
     /// The longest wait for all other messages. The old process gives up earlier.
@@ -117,7 +112,7 @@ package final class Predecessor: Sendable {
     ///
     /// If the old process is gone, it decides nothing either: it closes its end of the socket only
     /// after this process has ended, or with its own end.
-    func takeTurn(answering: @escaping Answering) throws(GatewayError) {
+    func takeTurn(answering service: SuccessorService) throws(GatewayError) {
         // After TAKEN only answers follow.
         pulse.end()
         guard socket.send(.taken) else { return }
@@ -132,7 +127,7 @@ package final class Predecessor: Sendable {
         DispatchQueue(label: "portcullis.predecessor").async { [socket] in
             while case .message(let message, _) = socket.receive(within: nil) {
                 guard case .question(let number, let question) = message else { continue }
-                answering(question) { answer in
+                service.answer(question) { answer in
                     replies.async { _ = socket.send(.answer(number, answer)) }
                 }
             }

@@ -1,8 +1,8 @@
 import Dispatch
-import Encodings
 import EventLoops
 import Foundation
 import Glibc
+import KeyStore
 import Synchronization
 
 /// The process of the next version, while this one may have to end it.

@@ -14,15 +14,12 @@ final class StoreUpkeep: Sendable {
     private static let secretsInterval = DispatchTimeInterval.seconds(10)
 
     private let plane: ControlPlane
-    private let keys: KeyTable
-    private let issuer: ChallengeIssuer
+    private let decider: Decider
     private let expiry = KeyExpiry()
     private let secrets = DispatchQueue(label: "portcullis.secrets", qos: .utility)
 
-    init(_ plane: ControlPlane, _ keys: KeyTable, issuer: ChallengeIssuer) {
-        self.plane = plane
-        self.keys = keys
-        self.issuer = issuer
+    init(_ plane: ControlPlane, _ decider: Decider) {
+        (self.plane, self.decider) = (plane, decider)
     }
 
     /// Keys that were deleted since the start.
@@ -75,8 +72,9 @@ final class StoreUpkeep: Sendable {
             guard let self else { return }
             // A store that can't be read is reported where its changes are read. Until then the
             // known secrets stay in use.
-            let found = try? keys.sharedSecrets(now: Int64(time(nil)), lifetime: lifetime)
-            issuer.take(found.flatMap(\.self) ?? [])
+            let now = Int64(time(nil))
+            let found = try? decider.keys.sharedSecrets(now: now, lifetime: lifetime)
+            decider.challenges.take(found.flatMap(\.self) ?? [])
             plane.perform { [self] in
                 guard !plane.isEnding else { return }
                 readSecrets(in: found == nil ? .seconds(1) : Self.secretsInterval)

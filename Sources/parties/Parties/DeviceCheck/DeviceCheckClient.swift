@@ -9,7 +9,6 @@ import OutboundCalls
 package import Rules
 package import Services
 import Synchronization
-import Tokens
 package import Verification
 
 /// Asks Apple about devices, and stores bits there.
@@ -44,8 +43,6 @@ package final class DeviceCheckClient: DeviceChecking {
     private let context: PartyContext
     private let queue = DispatchQueue(label: "portcullis.devices")
     let board: Mutex<Board>
-    /// The successor, which decides about tokens after the hand-over.
-    let successor = SuccessorPlace()
 
     package init(_ apple: any AppleCalling, _ settings: AppleSettings, _ context: PartyContext) {
         (self.apple, self.context) = (apple, context)
@@ -98,20 +95,20 @@ package final class DeviceCheckClient: DeviceChecking {
         let digest = token.digest
         let now = MonotonicClock.seconds
         let beginning = board.withLock { $0.used.begin(digest, of: client, now: now) }
-        guard beginning == .begun, let successor = successor.holder else { return beginning }
-        let claim = claim(digest, by: successor)
-        if claim != .begun {
+        guard beginning == .begun else { return beginning }
+        switch context.decider.claim(digest, now: now) {
+        case .free: return .begun
+        case let claim:
             board.withLock { $0.used.end(digest, of: client, isSpent: false, now: now) }
+            return claim == .used ? .used : .full
         }
-        return claim
     }
 
     /// The query about a begun token has ended, with or without an answer of Apple.
     private func end(_ token: DeviceToken, of client: TokenClient?, isSpent: Bool) {
         let now = MonotonicClock.seconds
         board.withLock { $0.used.end(token.digest, of: client, isSpent: isSpent, now: now) }
-        guard !isSpent, let successor = successor.holder else { return }
-        release(token.digest, by: successor)
+        if !isSpent { context.decider.release(token.digest) }
     }
 
     /// Asks Apple once, within the configuration's time for a call.

@@ -29,7 +29,7 @@ package final class TokenIssuers: ProofParty {
             case .set(let keys): .fixed(keys)
             case .address(let address): .fetched(set(address, settings.name))
             }
-        return TokenCheck(TokenVerifier(settings.terms), source, context.store)
+        return TokenCheck(TokenVerifier(settings.terms), source, context.decider)
     }
 
     private func set(_ address: KeySetAddress, _ name: String) -> FetchedKeySet {
@@ -87,12 +87,12 @@ struct TokenCheck: TokenChecker {
     private let verifier: TokenVerifier
     private let source: Source
     /// Remembers the tokens that are good once.
-    private let store: KeyTable
+    private let decider: Decider
 
-    init(_ verifier: TokenVerifier, _ source: Source, _ store: KeyTable) {
+    init(_ verifier: TokenVerifier, _ source: Source, _ decider: Decider) {
         self.verifier = verifier
         self.source = source
-        self.store = store
+        self.decider = decider
     }
 
     func check(
@@ -108,7 +108,7 @@ struct TokenCheck: TokenChecker {
             return .known(TokenFinding(error))
         }
         guard let use = verified.use else { return .known(.good) }
-        store.spend(SpentToken(use, end: verified.end)) { outcome in
+        decider.spend(SpentToken(use, end: verified.end)) { outcome in
             switch outcome {
             case .fresh: found(.good)
             case .spent: found(.spent)

@@ -30,7 +30,7 @@ package final class ChallengeIssuer: Sendable {
     }
 
     /// The result of spending a challenge.
-    package enum Spending: Equatable, Sendable {
+    package enum Spending: CaseIterable, Sendable {
         /// The caller has spent it.
         case spent
         /// It was spent before, or its period is closed.
@@ -77,8 +77,6 @@ package final class ChallengeIssuer: Sendable {
     /// Assertion challenges of other gateways that were spent here. The store knows those that were
     /// spent elsewhere.
     let elsewhere: RememberedChallenges
-    /// The process that decides after the hand-over.
-    let successor = SuccessorPlace()
     /// Enrolment challenges that were tried.
     let tried = RememberedChallenges(capacity: rememberedBlocksMax)
 
@@ -121,7 +119,6 @@ package final class ChallengeIssuer: Sendable {
     /// - `now`: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
     package func issue(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
         let now = Self.bounded(now)
-        if let successor = successor.holder { return issue(purpose, now: now, by: successor) }
         let set = set(of: purpose)
         return UnverifiedChallenge.text(
             of: purpose,
@@ -144,9 +141,6 @@ package final class ChallengeIssuer: Sendable {
         purpose: ChallengePurpose,
         now: Int64
     ) -> Examination {
-        if let successor = successor.holder {
-            return examine(text, purpose, now: now, by: successor)
-        }
         let now = Self.bounded(now)
         guard let challenge = UnverifiedChallenge(text: text) else { return .unknown }
         guard isAuthentic(challenge, purpose, now) else {
@@ -199,7 +193,6 @@ package final class ChallengeIssuer: Sendable {
     ///
     /// Call it after a signature over the challenge was verified: it takes memory.
     package func spend(_ serial: ChallengeSerial) -> Spending {
-        if let successor = successor.holder { return spend(serial, by: successor) }
         guard serial.epoch == epoch else {
             switch others(of: serial.purpose).add(serial) {
             case .added: return .spent
@@ -212,7 +205,6 @@ package final class ChallengeIssuer: Sendable {
 
     /// Makes a challenge good again after its spender could not store the result.
     package func takeBack(_ serial: ChallengeSerial) {
-        if let successor = successor.holder { return takeBack(serial, by: successor) }
         guard serial.epoch == epoch else { return others(of: serial.purpose).remove(serial) }
         set(of: serial.purpose).takeBack(serial.number)
     }
@@ -226,10 +218,7 @@ package final class ChallengeIssuer: Sendable {
 
     /// Whether this challenge was never tried before: `true` for exactly one of all callers, and
     /// for none when ``rememberedBlocksMax`` is reached.
-    package func isFirstTry(of serial: ChallengeSerial) -> Bool {
-        if let successor = successor.holder { return isFirstTry(of: serial, by: successor) }
-        return tried.add(serial) == .added
-    }
+    package func isFirstTry(of serial: ChallengeSerial) -> Bool { tried.add(serial) == .added }
 
     /// Seconds that a challenge of this purpose is good.
     package func lifetime(of purpose: ChallengePurpose) -> Int64 { set(of: purpose).lifetime }
@@ -251,7 +240,9 @@ package final class ChallengeIssuer: Sendable {
     /// Bounds a time, so that additions and subtractions can't overflow.
     private static func bounded(_ now: Int64) -> Int64 { min(max(now, 0), 1 << 60) }
 
-    func deadText(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
+    /// A challenge of no number that has expired now: for a client that gets no other.
+    package func expired(_ purpose: ChallengePurpose, now: Int64) -> [UInt8] {
+        let now = Self.bounded(now)
         let key = signingKey(of: purpose, now: now)
         return UnverifiedChallenge.text(of: purpose, epoch: epoch, serial: 0, expiry: now, key: key)
     }
@@ -298,8 +289,7 @@ extension ChallengeIssuer {
     private static let version: UInt8 = 1
 
     /// The state that the successor needs. A reader of it can make challenges, so it goes to that
-    /// process and nowhere else. Afterwards only the successor may issue and spend: see
-    /// ``handOver(to:)``.
+    /// process and nowhere else. Afterwards only the successor may issue and spend.
     package var state: [UInt8] {
         var out = ByteWriter()
         out.byte(Self.version)

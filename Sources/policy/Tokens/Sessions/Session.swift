@@ -14,16 +14,13 @@ package final class Session: Sendable {
     let id: SessionID
     private let secret: HMACSHA256.Key
     private let window: Mutex<SequenceWindow>
-    /// The successor decides about numbers, once there is one.
-    private let succession: SessionSuccession
 
     init(
         _ id: SessionID,
         _ secret: SHA256Digest,
         window: SequenceWindow,
         keyID: KeyID,
-        evidence: VerifiedEvidence,
-        succession: SessionSuccession
+        evidence: VerifiedEvidence
     ) {
         self.id = id
         self.keyID = keyID
@@ -31,7 +28,6 @@ package final class Session: Sendable {
         let bytes = secret.bytes
         self.secret = HMACSHA256.Key(bytes.span)
         self.window = Mutex(window)
-        self.succession = succession
     }
 
     /// The signature of client data.
@@ -48,19 +44,18 @@ package final class Session: Sendable {
     /// - now: the wall clock, seconds since 1970.
     package func isOver(at now: Int64) -> Bool { now >= id.expiry }
 
+    /// The bytes of its id, by which another process of this gateway knows it.
+    package var idBytes: [UInt8] { id.bytes }
+
     /// Whether a number is free now.
     package func admits(_ number: SequenceNumber) -> Bool {
-        if let successor = succession.place.holder { return admits(number, by: successor) }
-        return window.withLock { $0.admits(number) }
+        window.withLock { $0.admits(number) }
     }
 
     /// Uses a number: `true` for exactly one of all callers.
     ///
     /// Call it after the signature over the number was verified.
-    package func use(_ number: SequenceNumber) -> Bool {
-        if let successor = succession.place.holder { return use(number, by: successor) }
-        return window.withLock { $0.use(number) }
-    }
+    package func use(_ number: SequenceNumber) -> Bool { window.withLock { $0.use(number) } }
 
     func writeWindow(to out: inout ByteWriter) { window.withLock { $0.write(to: &out) } }
 }

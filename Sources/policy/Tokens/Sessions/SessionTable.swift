@@ -1,10 +1,9 @@
 // Sessions: a client opens one with one assertion, then signs many requests with it.
 //
-//   SessionTable       opens sessions and finds them; shared by the event loops
-//   Session            one session: its key, its secret, which of its numbers were used
-//   SessionID          the id as its text says it
-//   SequenceWindow     the numbers of one session that were used
-//   SessionSuccession  the next process, which decides in the place of this one after an upgrade
+//   SessionTable     opens sessions and finds them; shared by the event loops
+//   Session          one session: its key, its secret, which of its numbers were used
+//   SessionID        the id as its text says it
+//   SequenceWindow   the numbers of one session that were used
 //
 // An id is 33 bytes, sent as 44 characters of base64url:
 //
@@ -65,6 +64,8 @@ package final class SessionTable: Sendable {
         package let id: [UInt8]
         /// The key of the signatures. Only the client gets it.
         package let secret: SHA256Digest
+
+        package init(id: [UInt8], secret: SHA256Digest) { (self.id, self.secret) = (id, secret) }
     }
 
     /// The result of a lookup.
@@ -102,8 +103,6 @@ package final class SessionTable: Sendable {
     let live = Atomic<Int>(0)
     private let evictions = Atomic<UInt64>(0)
     let shards = (0..<1 << shardBits).map { _ in Shard() }
-    /// The successor, which decides after the hand-over.
-    let succession = SessionSuccession()
 
     /// - secret: the key of ids and secrets. Without one, the table draws a key. That key goes from
     ///   this process's memory to that of its successor alone, and dies with them.
@@ -120,14 +119,6 @@ package final class SessionTable: Sendable {
     ///
     /// - now: the wall clock, seconds since 1970; taken as 0…2⁶⁰.
     package func open(_ keyID: KeyID, _ evidence: VerifiedEvidence, now: Int64) -> Opened {
-        if let successor = succession.place.holder {
-            return open(keyID, evidence, now: Self.bounded(now), by: successor)
-        }
-        let id = openedID(keyID, evidence, now: now)
-        return Opened(id: id.text, secret: id.secret(under: key))
-    }
-
-    func openedID(_ keyID: KeyID, _ evidence: VerifiedEvidence, now: Int64) -> SessionID {
         let now = Self.bounded(now)
         let home = home(of: keyID)
         let number = next.wrappingAdd(1, ordering: .relaxed).oldValue
@@ -139,7 +130,13 @@ package final class SessionTable: Sendable {
         let session = session(id, SequenceWindow(width: limits.window), keyID, evidence)
         makeRoom(in: home, now: now)
         keep(session)
-        return id
+        return Opened(id: id.text, secret: id.secret(under: key))
+    }
+
+    /// A session that is over now: its client opens another.
+    package func over(now: Int64) -> Opened {
+        let id = SessionID(serial: 0, expiry: Self.bounded(now), key: key)
+        return Opened(id: id.text, secret: id.secret(under: key))
     }
 
     /// A key's sessions are in one shard, so one lock is enough to count them. The successor uses
@@ -156,14 +153,17 @@ package final class SessionTable: Sendable {
         _ evidence: VerifiedEvidence
     ) -> Session {
         let secret = id.secret(under: key)
-        return Session(
-            id,
-            secret,
-            window: window,
-            keyID: keyID,
-            evidence: evidence,
-            succession: succession
-        )
+        return Session(id, secret, window: window, keyID: keyID, evidence: evidence)
+    }
+
+    /// A session that another process with this table's key has. Its window stays empty here: the
+    /// other process has the one that decides.
+    package func session(
+        heldElsewhere id: [UInt8],
+        of keyID: KeyID,
+        by evidence: VerifiedEvidence
+    ) -> Session? {
+        SessionID(bytes: id).map { session($0, SequenceWindow(width: 1), keyID, evidence) }
     }
 
     /// Keeps a session that is counted in ``live``.
@@ -182,11 +182,6 @@ package final class SessionTable: Sendable {
     /// - now: the wall clock, seconds since 1970.
     package func find(_ text: Span<UInt8>, now: Int64) -> Finding {
         guard let id = SessionID(text: text) else { return .unknown(.foreign) }
-        if let successor = succession.place.holder { return find(id, now: now, by: successor) }
-        return find(id, now: now)
-    }
-
-    func find(_ id: SessionID, now: Int64) -> Finding {
         let now = Self.bounded(now)
         guard let session = shard(of: id).sessions.withLock({ $0.find(id.serial) }) else {
             guard id.isAuthentic(under: key) else { return .unknown(.foreign) }
@@ -196,8 +191,9 @@ package final class SessionTable: Sendable {
         return session.isOver(at: now) ? .expired : .live(session)
     }
 
-    /// The session of an id, whatever the clock says.
-    func live(_ id: SessionID) -> Session? {
+    /// The session of an id's bytes, whatever the clock says.
+    package func live(_ id: [UInt8]) -> Session? {
+        guard let id = SessionID(bytes: id) else { return nil }
         let session = shard(of: id).sessions.withLock { $0.find(id.serial) }
         return session.flatMap { $0.id.isEqual(id) ? $0 : nil }
     }
@@ -263,7 +259,7 @@ extension SessionTable {
 
     /// The state that the successor needs. A reader of it can sign for every client, so it goes to
     /// that process and nowhere else. Afterwards only the successor may open sessions and use
-    /// numbers: see ``handOver(to:)``.
+    /// numbers.
     package var state: [UInt8] {
         var out = ByteWriter()
         out.byte(Self.version)

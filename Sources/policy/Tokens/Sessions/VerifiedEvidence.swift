@@ -1,5 +1,5 @@
 package import AppAttest
-internal import Encodings
+package import Encodings
 
 /// The proof that a key has signed a request, on whatever platform.
 package struct VerifiedEvidence: Sendable {
@@ -22,7 +22,7 @@ package struct VerifiedEvidence: Sendable {
 
 // The evidence that opened a session, for another process of this gateway.
 extension VerifiedEvidence {
-    func write(to out: inout ByteWriter) {
+    package func write(to out: inout ByteWriter) {
         out.block(app.bytes)
         out.word(UInt64(counter.rawValue))
         // The flags of an assertion, in 1.0.
@@ -33,7 +33,7 @@ extension VerifiedEvidence {
         out.optional(build.codeDirectoryHashType) { $0.block($1) }
     }
 
-    init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
+    package init(from bytes: inout ByteReader) throws(ByteReader.Fault) {
         guard let app = AppIDHash(bytes: try bytes.block(max: 32)),
             let counter = UInt32(exactly: try bytes.word())
         else { throw ByteReader.Fault() }

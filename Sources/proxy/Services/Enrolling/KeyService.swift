@@ -51,21 +51,20 @@ struct ChallengeService: Service {
 
 /// `POST …/sessions`: opens a session for the key that has signed the request.
 struct SessionService: Service {
-    let sessions: SessionTable
-    let issuer: ChallengeIssuer
+    let decider: Decider
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
         guard let grant = request.grant else {
             preconditionFailure("SessionService: asked by a request that has proved nothing")
         }
         let now = request.now.seconds
-        let opened = sessions.open(grant.keyID, grant.evidence, now: now)
+        let opened = decider.openSession(grant.keyID, grant.evidence, now: now)
         var document = JSONWriter(.compact)
         document.object { document in
             document.member("session", String(decoding: opened.id, as: UTF8.self))
             document.member("secret", Base64.text(opened.secret.array))
-            document.member("expires_in", sessions.limits.lifetime)
-            document.member("window", sessions.limits.window)
+            document.member("expires_in", decider.sessions.limits.lifetime)
+            document.member("window", decider.sessions.limits.window)
             // The requests may name the key. In older versions that made them malformed.
             document.member("accepts_key_id", true)
         }
@@ -74,7 +73,7 @@ struct SessionService: Service {
                 .created,
                 "application/json",
                 document.line,
-                challenge: String(decoding: issuer.issue(.assertion, now: now), as: UTF8.self)
+                challenge: String(decoding: decider.issue(.assertion, now: now), as: UTF8.self)
             )
         )
         result.counter = .sessionsOpened

@@ -1,14 +1,12 @@
 import HTTPWire
 package import Rules
-package import Tokens
 package import Verification
 
 extension ServiceTable {
     /// The services of the public listeners.
     ///
     /// - path: their prefix, without a slash at its end.
-    /// - sessions: the open sessions, and the rule of requests to open one; `nil` where no rule
-    ///   takes sessions.
+    /// - sessions: the rule of requests to open a session; `nil` where no rule takes sessions.
     /// - plan: the output of `portcullis plan` for the rules; `nil` where it is not served.
     /// - keySet: the public key of signed verdicts; `nil` where it is not served.
     /// - probes: their paths, and the source that knows whether the gateway is ready.
@@ -16,7 +14,7 @@ extension ServiceTable {
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
-        sessions: (table: SessionTable, rule: Rule)? = nil,
+        sessions: Rule? = nil,
         plan: [UInt8]? = nil,
         keySet: [UInt8]? = nil,
         probes: (paths: ProbePaths, source: any ReadinessSource)? = nil,
@@ -27,9 +25,7 @@ extension ServiceTable {
             challenges: ChallengeService(enrolment: enrolment),
             keys: KeyService(enrolment: enrolment),
             tokens: enrolment.tokens,
-            sessions: sessions.map {
-                (SessionService(sessions: $0.table, issuer: enrolment.issuer), $0.rule)
-            },
+            sessions: sessions.map { (SessionService(decider: enrolment.decider), $0) },
             plan: plan.map(PlanService.entry),
             keySet: keySet.map { KeySetService.entry($0) },
             probes: probes.map { Probe.all($0.paths, $0.source) } ?? [],

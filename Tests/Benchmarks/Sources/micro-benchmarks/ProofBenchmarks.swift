@@ -86,9 +86,11 @@ enum ProofBenchmarks {
         let policy = AppPolicy(id: appID, environments: [.production])
         var judge = Judge(
             apps: [policy],
-            keys: keys,
-            challenges: issuer,
-            sessions: SessionTable()
+            decider: Decider(
+                keys: keys,
+                challenges: issuer,
+                sessions: SessionTable()
+            )
         )
         var requests: [[UInt8]] = []
         var head = RequestHead()
