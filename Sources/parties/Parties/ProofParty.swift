@@ -63,12 +63,17 @@ package protocol ProofPartySettings: Sendable {
 
     /// What differs in other settings of the same kind. Of secrets it tells only that they differ.
     func changes(to next: Self, at keyPath: String) -> [SettingChange]
+
+    /// Asks the proof's service whether the proof would work; `nil` where no service is asked.
+    func asking(_ trial: PartyTrial) -> PartyTrial.Asking?
 }
 
 extension ProofPartySettings {
     package static var field: String? { nil }
 
     package static var isBound: Bool { false }
+
+    package func asking(_: PartyTrial) -> PartyTrial.Asking? { nil }
 }
 
 extension ProofPartySettings where Self: Equatable {
