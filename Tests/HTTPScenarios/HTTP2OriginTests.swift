@@ -203,7 +203,7 @@ extension Scenarios {
             let trusted = try TestCertificate("trusted", names: "DNS:x", in: folder)
             let context = try TLSContext(
                 showing: [ServerCertificate(chain: made.certificate, key: made.key)],
-                minimumVersion: .tls13,
+                terms: TLSTerms(minimumVersion: .tls13),
                 protocols: [TLSContext.http2],
                 clients: ClientTrust(authorities: trusted.certificate, demand: .required)
             )

@@ -192,7 +192,7 @@ extension Scenarios {
             let other = try TestCertificate("other", names: "DNS:x", in: folder)
             let context = try TLSContext(
                 showing: [ServerCertificate(chain: made.certificate, key: made.key)],
-                minimumVersion: .tls13,
+                terms: TLSTerms(minimumVersion: .tls13),
                 clients: ClientTrust(authorities: trusted.certificate, demand: .required)
             )
             let origin = try TestOrigin(tls: context)

@@ -72,7 +72,7 @@ extension Check {
     private func write(_ configuration: GatewayConfiguration, into out: inout JSONWriter) {
         out.objects("listeners", configuration.listeners) { out, listener in
             out.member("address", listener.address.text)
-            out.member("tls_minimum", listener.tls?.minimumVersion.rawValue)
+            out.member("tls_minimum", listener.tls?.terms.minimumVersion.rawValue)
             out.member("decides", listener.decides?.text)
         }
         out.objects("admin", configuration.admin) { out, admin in

@@ -54,7 +54,8 @@ package struct Check: Sendable {
     ) -> [String] {
         var lines: [String] = []
         for listener in configuration.listeners {
-            let tls = listener.tls.map { " TLS \($0.minimumVersion.rawValue) and later" } ?? ""
+            let version = listener.tls?.terms.minimumVersion.rawValue
+            let tls = version.map { " TLS \($0) and later" } ?? ""
             let asks = listener.decides.map { ", decides as \($0.text)" } ?? ""
             lines.append("listen   \(listener.address.text)\(tls)\(asks)")
         }

@@ -26,7 +26,7 @@ package struct ListenSettings: Hashable, Sendable, Declared {
     private var form: DecisionForm?
     private var content = DecisionQuestion.Content.none
     /// `listen[0]`.
-    let keyPath: String
+    package let keyPath: String
 
     init(keyPath: String) { self.keyPath = keyPath }
 
@@ -160,22 +160,16 @@ package enum EventLoopCount: Hashable, Sendable {
 extension ListenSettings {
     /// A listener's certificates, and those that it asks its clients for.
     package struct TLS: Hashable, Sendable, Declared {
-        /// The oldest accepted version of the protocol.
-        package enum Version: String, CaseIterable, Sendable {
-            case tls12 = "1.2"
-            case tls13 = "1.3"
-        }
-
         /// At least one. The first is for clients that ask for no name, or for one that no
         /// certificate has.
         package private(set) var certificates: [Certificate] = []
-        package private(set) var minimumVersion = Version.tls12
+        package private(set) var terms = TLSTermSettings()
         /// `nil` where clients are not asked.
         package private(set) var client: Client?
 
         package var files: [String] {
             certificates.flatMap { [$0.certificateFile, $0.keyFile] }
-                + [client?.authoritiesFile].compactMap(\.self)
+                + [client?.authoritiesFile, client?.revocationPath].compactMap(\.self)
         }
 
         private static let form = "- { certificate: …, key: … }"
@@ -184,10 +178,11 @@ extension ListenSettings {
             Certificate.files.all.map { Key(like: $0) }
             Key("certificates", \.certificates, .list(of: form) { Certificate(keyPath: $0) })
                 .means("In the place of these: several, of which a client gets that of its name.")
-            Key("minimum", \.minimumVersion, .word).means("The oldest accepted version of TLS.")
+            TLSTermSettings.keys.all.map { Key($0, of: \.terms) }
             Key("client", orNone: \.client, .mapping { Client(keyPath: $0) })
                 .means("Clients are asked for certificates.")
         }.checked { reader, tls in
+            tls.terms.check(reader)
             let own = Certificate.files.names
             guard !reader.has("certificates") else {
                 for key in own where reader.has(key) {
@@ -229,6 +224,9 @@ extension ListenSettings {
             if let client {
                 let file = log.located("\(client.keyPath).ca", client.authoritiesFile)
                 _ = files.require(file)
+                client.revocationPath.map {
+                    files.require(fileOrFolder: log.located("\(client.keyPath).crl", $0))
+                }
             }
         }
     }
@@ -279,6 +277,8 @@ extension ListenSettings.TLS {
         package enum Demand: String, CaseIterable, Sendable { case optional, required }
 
         package private(set) var authoritiesFile = ""
+        /// A file or a folder with lists of revoked certificates; `nil` where none is checked.
+        package private(set) var revocationPath: String?
         package private(set) var demand = Demand.required
         /// Its key path, such as `listen[0].tls.client`.
         package let keyPath: String
@@ -289,6 +289,11 @@ extension ListenSettings.TLS {
             Key("ca", \.authoritiesFile, .path("a PEM file's path"))
                 .means("The authorities that sign clients' certificates.")
                 .mandatory("ca: a PEM file with the authorities of clients' certificates")
+            Key("crl", orNone: \.revocationPath, .path("the path of a file or a folder"))
+                .means(
+                    "Lists of revoked certificates: one for each authority up to the root.",
+                    otherwise: "none is checked"
+                )
             Key("require", \.demand, .word)
                 .means("Whether a client without a certificate is served, too.")
                 .mandatory("require: optional | required")
@@ -304,6 +309,11 @@ extension NamedFiles {
             return
         }
         log.check(key: key, at: key.value, mode)
+    }
+
+    /// A file, or a folder, whose files are read later.
+    func require(fileOrFolder path: Located<String>) {
+        if (try? disk.names(in: path.value)) == nil { _ = require(path) }
     }
 
     /// The mode of a file; `nil`, with a problem, when it can't be read.

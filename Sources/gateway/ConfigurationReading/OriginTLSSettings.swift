@@ -21,7 +21,7 @@ package struct OriginTLSSettings: Hashable, Sendable, Declared {
     package private(set) var keyFile: String?
     /// The name that certificates must have, and that is sent as SNI; `nil` for the server's host.
     package private(set) var serverName: String?
-    package private(set) var minimumVersion = ListenSettings.TLS.Version.tls12
+    package private(set) var terms = TLSTermSettings()
 
     package static let keys = Keys<Self> {
         Key("ca", orNone: \.authorities, .path("a PEM file's path"))
@@ -32,10 +32,10 @@ package struct OriginTLSSettings: Hashable, Sendable, Declared {
             .means("The key of this certificate.")
         Key("server_name", orNone: \.serverName, name)
             .means("The name that the certificate must have.", otherwise: "the host of servers")
-        Key("minimum", \.minimumVersion, .word).means("The oldest accepted version of TLS.")
+        TLSTermSettings.keys.all.map { Key($0, of: \.terms) }
         Key("insecure", \.isInsecure, .flag)
             .means("Whether any certificate is accepted, so that nothing is verified.")
-    }
+    }.checked { $1.terms.check($0) }
 
     private static let name = ValueForm<String>.name("a host name or an IP address") { text in
         switch HostPattern(text: text) {
@@ -56,8 +56,7 @@ package struct OriginTLSSettings: Hashable, Sendable, Declared {
             reader.error(
                 key,
                 found: node.found,
-                use: "verify, or a mapping with ca, certificate, key, server_name, minimum, "
-                    + "insecure"
+                use: "verify, or a mapping with " + keys.names.joined(separator: ", ")
             )
             return nil
         }

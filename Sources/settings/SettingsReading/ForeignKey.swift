@@ -149,8 +149,12 @@ package enum ForeignKey {
                 "client: { ca: clients.pem, require: true } at a listener, ca at an origin"
             ), (["sni", "servername"], "server_name at an origin"),
             (
-                ["ciphers", "ssl_ciphers", "cipher_suites"],
-                "no such key: the suites are those of RFC 9325 §4.2"
+                ["ssl_ciphers", "cipher_suites", "ciphersuites", "ssl_conf_command"],
+                "ciphers: [TLS_AES_128_GCM_SHA256, ECDHE-ECDSA-AES128-GCM-SHA256]"
+            ), (["ssl_ecdh_curve", "ecdh_curves", "groups"], "curves: [X25519, P-256]"),
+            (
+                ["crl_file", "crl", "ssl_crl"],
+                "client: { ca: clients.pem, crl: crl.pem, require: required } at a listener"
             ),
         ]
     )

@@ -30,11 +30,12 @@ struct SessionPair {
         accepting context: TLSContext,
         host: String = "gateway.test",
         resuming resumption: TLSResumption? = nil,
-        showing shown: ServerCertificate? = nil
+        showing shown: ServerCertificate? = nil,
+        offering terms: TLSTerms = TLSTerms()
     ) throws {
         let authority = try TestCertificates.shared.get().authority
         server = try TLSSession(accepting: context)
-        let trust = try TLSContext(clientTrusting: .file(authority), showing: shown)
+        let trust = try TLSContext(clientTrusting: .file(authority), showing: shown, terms: terms)
         client = try TLSSession(connecting: trust, to: host, resuming: resumption)
     }
 
@@ -46,7 +47,7 @@ struct SessionPair {
         return try TLSContext(
             serverCertificateChain: certificates.chain(certificate),
             key: certificates.key(certificate),
-            minimumVersion: minimumVersion
+            terms: TLSTerms(minimumVersion: minimumVersion)
         )
     }
 

@@ -15,6 +15,8 @@ struct TestCertificates {
 
     func chain(_ name: String) -> String { "\(folder)/\(name).pem" }
     func key(_ name: String) -> String { "\(folder)/\(name).key" }
+    /// A list of revoked certificates.
+    func list(_ name: String) -> String { "\(folder)/\(name).crl" }
 
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -61,6 +63,36 @@ struct TestCertificates {
         try makeLeaf("future", names: names, from: "480101000000Z", until: "490101000000Z")
         let locked = ["-in", "server.key", "-aes128", "-passout", "pass:x", "-out", "locked.key"]
         try run(["pkey"] + locked)
+        try makeLists()
+    }
+
+    /// Lists of revoked certificates: of none, of `other`, one whose time is over, one of another
+    /// authority, and one that another key of the same name has signed.
+    private func makeLists() throws {
+        try makeList("none")
+        let forged = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+        try run(
+            ["req"] + forged + ["-subj", "/CN=ca", "-keyout", "forged.key", "-out", "forged.pem"]
+        )
+        try makeList("forged", of: "forged")
+        try makeList("stranger", of: "stranger")
+        try run(["ca", "-config", "ca.conf", "-revoke", "other.pem"])
+        try makeList("revoked")
+        try makeList("ended", from: "200101000000Z", until: "210101000000Z")
+        try run(["crl", "-in", "revoked.crl", "-outform", "DER", "-out", "revoked.der"])
+    }
+
+    private func makeList(
+        _ name: String,
+        of authority: String = "ca",
+        from start: String = "240101000000Z",
+        until end: String = "490101000000Z"
+    ) throws {
+        try run(
+            ["ca", "-config", "ca.conf", "-gencrl", "-out", name + ".crl"]
+                + ["-cert", authority + ".pem", "-keyfile", authority + ".key"]
+                + ["-crl_lastupdate", start, "-crl_nextupdate", end]
+        )
     }
 
     private func write(_ name: String, _ text: String) throws {

@@ -23,6 +23,8 @@ build them there, or in a container of Linux.
 
 #define OPENSSL_SUPPRESS_DEPRECATED 1
 
+#include <string.h>
+
 #include <openssl/opensslv.h>
 
 #if !defined(OPENSSL_VERSION_MAJOR) || OPENSSL_VERSION_MAJOR < 3
@@ -122,6 +124,15 @@ static inline long copenssl_ssl_ctx_set_session_cache_size(SSL_CTX *ctx, long si
 static inline int copenssl_ssl_ctx_set_groups(SSL_CTX *ctx, const char *list)
 {
     return (int)SSL_CTX_set1_groups_list(ctx, list);
+}
+/* Whether a context has a cipher suite of this name, of TLS 1.2 or 1.3. */
+static inline int copenssl_has_cipher(const SSL_CTX *ctx, const char *name)
+{
+    const STACK_OF(SSL_CIPHER) *ciphers = SSL_CTX_get_ciphers(ctx);
+    for (int index = 0; ciphers && index < sk_SSL_CIPHER_num(ciphers); index++)
+        if (!strcmp(SSL_CIPHER_get_name(sk_SSL_CIPHER_value(ciphers, index)), name))
+            return 1;
+    return 0;
 }
 static inline int copenssl_ssl_ctx_add0_chain_cert(SSL_CTX *ctx, X509 *x)
 {

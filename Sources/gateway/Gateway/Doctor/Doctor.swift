@@ -76,29 +76,40 @@ package enum Doctor {
     /// Others are among the problems of the configuration.
     private static func certificates(_ configuration: GatewayConfiguration) -> [DoctorFinding] {
         let loaded = LoadedCertificates(configuration, TLSSurroundings())
-        return loaded.listeners.compactMap(\.self).flatMap(\.certificates).map { certificate in
-            let now = Int64(time(nil))
-            guard certificate.expiry > now else {
-                return .error(
-                    .certificates,
-                    "\(certificate.file) has ended; clients refuse it since "
-                        + "\((now - certificate.expiry) / 86_400) days",
-                    next: "renew it; a gateway that runs reads the file again by itself"
-                )
-            }
-            let days = (certificate.expiry - now) / 86_400
-            // Certificates that expire soon have a warning of their own.
-            let end = "\(certificate.file) ends in \(days) day\(days == 1 ? "" : "s")"
-            guard let fault = CertificateChain.fault(of: certificate.file) else {
-                return .ok(.certificates, end)
-            }
-            return .warning(
+        let now = Int64(time(nil))
+        let contexts = loaded.listeners.compactMap(\.self)
+        // Lists that end soon, or have ended, have a warning of their own.
+        let lists = Set(contexts.flatMap(\.revocationLists)).filter { $0.ending(now) == nil }
+        let ends = lists.sorted { $0.file < $1.file }.map { list in
+            let end = LoadedCertificates.text(list.end - now)
+            return DoctorFinding.ok(
                 .certificates,
-                "\(end); clients that trust what this machine trusts refuse it: \(fault)",
-                next: "write the intermediate certificates behind it, in their order; nothing "
-                    + "where clients trust an authority of your own"
+                "\(list.file): the list of revoked certificates of \(list.issuer) ends in \(end)"
             )
         }
+        return ends
+            + contexts.flatMap(\.certificates).map { certificate in
+                guard certificate.expiry > now else {
+                    return .error(
+                        .certificates,
+                        "\(certificate.file) has ended; clients refuse it since "
+                            + "\((now - certificate.expiry) / 86_400) days",
+                        next: "renew it; a gateway that runs reads the file again by itself"
+                    )
+                }
+                let days = (certificate.expiry - now) / 86_400
+                // Certificates that expire soon have a warning of their own.
+                let end = "\(certificate.file) ends in \(days) day\(days == 1 ? "" : "s")"
+                guard let fault = CertificateChain.fault(of: certificate.file) else {
+                    return .ok(.certificates, end)
+                }
+                return .warning(
+                    .certificates,
+                    "\(end); clients that trust what this machine trusts refuse it: \(fault)",
+                    next: "write the intermediate certificates behind it, in their order; nothing "
+                        + "where clients trust an authority of your own"
+                )
+            }
     }
 }
 

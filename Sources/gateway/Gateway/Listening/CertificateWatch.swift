@@ -1,3 +1,4 @@
+import EventLoops
 import Glibc
 
 /// Detects changed certificate files by checking them periodically.
@@ -31,6 +32,9 @@ struct CertificateWatch {
 
     /// The interval of warnings that a certificate expires soon.
     static let expiryWarningPace: Int64 = 86_400
+    /// The interval of warnings that a list of revoked certificates ends soon: one of a day is near
+    /// its end for six hours.
+    static let revocationWarningPace: Int64 = 21_600
 
     /// The files that were last loaded, or could not be.
     private var known: Stamps
@@ -43,16 +47,21 @@ struct CertificateWatch {
     private(set) var fault: String?
     /// The time of the last warning that a certificate expires soon, seconds since 1970.
     var warnedAt: Int64
+    /// The same of lists of revoked certificates.
+    var warnedOfListsAt: Int64
 
     /// - stamps: those of the files that were loaded at the start, when it also warns.
     init(_ stamps: Stamps, _ startedAt: Int64) {
         known = stamps
-        warnedAt = startedAt
+        (warnedAt, warnedOfListsAt) = (startedAt, startedAt)
     }
 
+    /// - files: a folder stands for itself and its files.
     static func stamps(_ files: [String]) -> Stamps {
         files.reduce(into: [:]) { stamps, file in
-            if let stamp = Stamp(file) { stamps[file] = stamp }
+            for path in [file] + (RevocationFiles.paths(at: file) ?? []) {
+                if let stamp = Stamp(path) { stamps[path] = stamp }
+            }
         }
     }
 

@@ -31,7 +31,8 @@ struct LoadedCertificates: Sendable {
         self.surroundings = surroundings
         now = surroundings.wallSeconds()
         for listener in configuration.listeners {
-            listeners.append(listener.tls.flatMap { load($0, listener.http2) })
+            let keyPath = "\(listener.keyPath).tls"
+            listeners.append(listener.tls.flatMap { load($0, listener.http2, at: keyPath) })
         }
         for origin in configuration.origins {
             origins.append(
@@ -55,7 +56,8 @@ struct LoadedCertificates: Sendable {
 
     private mutating func load(
         _ tls: ListenSettings.TLS,
-        _ http2: ListenSettings.HTTP2
+        _ http2: ListenSettings.HTTP2,
+        at keyPath: String
     ) -> TLSContext? {
         let present = tls.certificates.filter {
             surroundings.has($0.certificateFile) && surroundings.has($0.keyFile)
@@ -68,29 +70,48 @@ struct LoadedCertificates: Sendable {
         do throws(TLSContextError) {
             let context = try TLSContext(
                 showing: present.map(ServerCertificate.init),
-                minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+                terms: TLSTerms(tls.terms),
                 protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11],
                 tickets: surroundings.tickets,
-                clients: client.map(ClientTrust.init),
+                clients: client.map { ClientTrust($0, in: surroundings) },
                 wallSeconds: surroundings.wallSeconds
             )
             for (settings, loaded) in zip(present, context.certificates) {
                 examine(settings, loaded)
+                guard !tls.terms.serves(rsa: loaded.signsByRSA) else { continue }
+                let kind = loaded.signsByRSA ? "an RSA" : "an ECDSA"
+                add(
+                    .error,
+                    "\(keyPath).ciphers",
+                    found: "no suite of TLS 1.2 that can use \(kind) key (\(loaded.file))",
+                    use: "such a suite too, minimum: 1.3, or a certificate with another key"
+                )
             }
             examineNames(present, context.certificates)
+            for list in context.revocationLists {
+                guard let client, let found = list.ending(now) else { continue }
+                let use = "a new one from the authority, which is read when the file has changed"
+                add(.warning, "\(client.keyPath).crl", found: found, use: use)
+            }
             return context
         } catch {
-            refuse(tls, error)
+            refuse(tls, error, at: keyPath)
             return nil
         }
     }
 
     /// Reports the problem of each certificate: the first problem hides the others.
-    private mutating func refuse(_ tls: ListenSettings.TLS, _ first: TLSContextError) {
+    private mutating func refuse(
+        _ tls: ListenSettings.TLS,
+        _ first: TLSContextError,
+        at keyPath: String
+    ) {
         let count = problems.count
         if let client = tls.client, first.path == client.authoritiesFile {
             add("\(client.keyPath).ca", first)
         }
+        if let client = tls.client, first.isAboutLists { add("\(client.keyPath).crl", first) }
+        if let key = first.algorithmKey { add("\(keyPath).\(key)", first) }
         for settings in tls.certificates where surroundings.has(settings.keyFile) {
             do throws(TLSContextError) {
                 _ = try TLSContext(showing: [ServerCertificate(settings)])
@@ -228,7 +249,7 @@ struct LoadedCertificates: Sendable {
             return try TLSContext(tls, http2, in: surroundings)
         } catch {
             let files = [(tls.certificateFile, "certificate"), (tls.keyFile, "key")]
-            let key = files.first { $0.0 == error.path }?.1 ?? "ca"
+            let key = error.algorithmKey ?? files.first { $0.0 == error.path }?.1 ?? "ca"
             var pair: PairedFiles?
             if let certificate = tls.certificateFile, let key = tls.keyFile {
                 pair = PairedFiles(certificate: certificate, key: key)
@@ -267,11 +288,53 @@ struct LoadedCertificates: Sendable {
 }
 
 extension ClientTrust {
-    fileprivate init(_ settings: ListenSettings.TLS.Client) {
+    fileprivate init(_ settings: ListenSettings.TLS.Client, in surroundings: TLSSurroundings) {
         self.init(
             authorities: settings.authoritiesFile,
+            revoked: settings.revocationPath.flatMap { surroundings.has($0) ? $0 : nil },
             demand: settings.demand == .required ? .required : .optional
         )
+    }
+}
+
+extension TLSTerms {
+    fileprivate init(_ settings: TLSTermSettings) {
+        self.init(
+            minimumVersion: settings.minimumVersion == .tls13 ? .tls13 : .tls12,
+            ciphers: settings.ciphers(of: .tls12),
+            suites: settings.ciphers(of: .tls13),
+            groups: settings.curves
+        )
+    }
+}
+
+extension TLSContextError {
+    fileprivate var isAboutLists: Bool { reason == .listUnreadable || reason == .listMissing }
+
+    /// The key that names an algorithm which OpenSSL lacks.
+    fileprivate var algorithmKey: String? {
+        switch reason {
+        case .cipherUnsupported: "ciphers"
+        case .groupUnsupported: "curves"
+        case .certificateUnreadable, .certificateWeak, .keyUnreadable, .keyEncrypted, .keyMismatch,
+            .trustUnreadable, .listUnreadable, .listMissing, .library:
+            nil
+        }
+    }
+}
+
+extension RevocationList {
+    /// The warning about a list whose time is over or not there yet, or whose next one is late:
+    /// less than a quarter of its time is left, and less than seven days. `nil` for any other.
+    func ending(_ now: Int64) -> String? {
+        let name = "a list of revoked certificates of \(issuer) (\(file))"
+        let refused = "so that every client of it is refused"
+        if end <= now {
+            return "\(name) that ended \(LoadedCertificates.text(now - end)) ago, \(refused)"
+        }
+        if start > now { return "\(name) that is not valid yet, \(refused)" }
+        guard end - now < min(7 * 86_400, (end - start) / 4) else { return nil }
+        return "\(name) that ends in \(LoadedCertificates.text(end - now))"
     }
 }
 
@@ -306,7 +369,7 @@ extension TLSContext {
         try self.init(
             clientTrusting: trust,
             showing: shown,
-            minimumVersion: tls.minimumVersion == .tls13 ? .tls13 : .tls12,
+            terms: TLSTerms(tls.terms),
             protocols: [http2 == .on ? Self.http2 : Self.http11]
         )
     }

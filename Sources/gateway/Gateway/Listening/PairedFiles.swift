@@ -22,7 +22,7 @@ struct PairedFiles {
     static func mistake(_ error: TLSContextError, of pair: PairedFiles?) -> Mistake {
         if let mistake = pair?.mistake(error) { return mistake }
         let detail = error.detail.isEmpty ? "" : " (\(error.detail))"
-        return Mistake(error.path + detail, error.use)
+        return Mistake(error.path.isEmpty ? error.detail : error.path + detail, error.use)
     }
 
     private func mistake(_ error: TLSContextError) -> Mistake? {
@@ -34,7 +34,9 @@ struct PairedFiles {
                 "\(key) is not the key of the first certificate in \(certificate)",
                 error.use
             )
-        case .certificateWeak, .keyEncrypted, .trustUnreadable, .library: nil
+        case .certificateWeak, .keyEncrypted, .trustUnreadable, .listUnreadable, .listMissing,
+            .cipherUnsupported, .groupUnsupported, .library:
+            nil
         }
     }
 

@@ -131,6 +131,7 @@ final class Certificates: Sendable {
 
     private func warnOfEnds() {
         let now = plane.wallSeconds
+        warnOfLists(now)
         guard now - state.value.watch.warnedAt >= CertificateWatch.expiryWarningPace else { return }
         state.value.watch.warnedAt = now
         let contexts = state.value.listeners + state.value.origins
@@ -141,10 +142,32 @@ final class Certificates: Sendable {
         }
     }
 
+    private func warnOfLists(_ now: Int64) {
+        let state = state.value
+        let lists = Set(state.listeners.compactMap(\.self).flatMap(\.revocationLists))
+        guard now - state.watch.warnedOfListsAt >= CertificateWatch.revocationWarningPace,
+            !lists.isEmpty
+        else { return }
+        self.state.value.watch.warnedOfListsAt = now
+        for found in lists.compactMap({ $0.ending(now) }) {
+            plane.log.warning("\(found); next: look at what fetches it from the authority")
+        }
+    }
+
     /// The facts for operators. `addresses` are the listeners', in their order.
     func facts(_ addresses: [String]) -> TLSFacts {
         let state = state.value
         var facts = TLSFacts(refusals: state.watch.refusals, fault: state.watch.fault)
+        for (listener, context) in zip(addresses, state.listeners) {
+            facts.revocationLists += (context?.revocationLists ?? []).map { list in
+                TLSFacts.RevocationList(
+                    listener: listener,
+                    file: list.file,
+                    issuer: list.issuer,
+                    endsAtSeconds: list.end
+                )
+            }
+        }
         let places = addresses + plane.configuration.origins.map { "to \($0.name)" }
         for (place, context) in zip(places, state.listeners + state.origins) {
             for certificate in context?.certificates ?? [] {

@@ -134,10 +134,16 @@ final class FaultReports: Sendable {
     /// Clients have sent no certificate, or no valid one, to a listener that requires one.
     func certificateRefused(_ reason: TLSFailure.Reason, _ address: IPAddress, count: Int) {
         let others = count > 1 ? " (\(count) in all since the last message)" : ""
+        let next =
+            switch reason {
+            case .certificateRevoked: "give it another certificate, unless it is to stay out"
+            case .revocationUnknown: "give listen[].tls.client.crl the authority's current list"
+            default: "give it a certificate of listen[].tls.client.ca"
+            }
         plane.log.warning(
             """
             a client at \(address.text) was refused in the TLS handshake, \
-            \(reason.rawValue)\(others); next: give it a certificate of listen[].tls.client.ca
+            \(reason.rawValue)\(others); next: \(next)
             """
         )
     }

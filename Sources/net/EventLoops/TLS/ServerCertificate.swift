@@ -25,6 +25,8 @@ package struct TLSCertificate: Hashable, Sendable {
     package let names: [String]
     /// The end of its validity, in seconds of Unix time.
     package let expiry: Int64
+    /// Whether its key is one of RSA, which takes other cipher suites in TLS 1.2 than ECDSA's.
+    package let signsByRSA: Bool
     /// Whether it demands a stapled OCSP response ("Must-Staple", RFC 7633), which is never sent.
     package let demandsStaple: Bool
 

@@ -47,6 +47,10 @@ package final class TLSContext: @unchecked Sendable {
     package let certificates: [TLSCertificate]
     private let names: ServerNames
     let asksClients: Bool
+    /// The lists of revoked certificates that clients' certificates are checked by.
+    package let revocationLists: [RevocationList]
+    /// When the first of these lists ends; `nil` without lists.
+    var revocationEnd: Int64? { revocationLists.map(\.end).min() }
     /// Seconds of Unix time, for the end of clients' certificates.
     let wallSeconds: @Sendable () -> Int64
 
@@ -55,7 +59,7 @@ package final class TLSContext: @unchecked Sendable {
     /// - Parameters:
     ///   - shown: at least one. The first one is for clients that ask for no name, or for one
     ///     without a certificate.
-    ///   - minimumVersion: the oldest version that is accepted.
+    ///   - terms: the versions and algorithms that are accepted.
     ///   - protocols: the application protocols that are offered (RFC 7301), the best first.
     ///   - tickets: shared by listeners, and kept by a reload.
     ///   - clients: the certificates that clients are asked for; `nil` for none.
@@ -63,7 +67,7 @@ package final class TLSContext: @unchecked Sendable {
     /// - Throws: the first problem of a certificate or key, or that the two don't belong together.
     package init(
         showing shown: [ServerCertificate],
-        minimumVersion: MinimumVersion = .tls12,
+        terms: TLSTerms = TLSTerms(),
         protocols: [String] = [TLSContext.http11],
         tickets: TicketKeys = TicketKeys(),
         clients: ClientTrust? = nil,
@@ -74,15 +78,19 @@ package final class TLSContext: @unchecked Sendable {
         self.protocols = protocols
         self.tickets = tickets
         asksClients = clients != nil
+        let lists = try clients?.revoked.map { path throws(TLSContextError) in
+            try RevocationLists(reading: path)
+        }
+        revocationLists = lists?.facts ?? []
         self.wallSeconds = wallSeconds
         var all: [Handles] = []
         var certificates: [TLSCertificate] = []
         var names = ServerNames()
         for (index, one) in shown.enumerated() {
-            let handles = try Handles(TLS_server_method(), minimumVersion)
+            let handles = try Handles(TLS_server_method(), terms)
             let certificate = try Self.load(one, into: handles)
             Self.configureServer(handles.context)
-            try clients?.install(in: handles.context)
+            try clients?.install(in: handles.context, lists)
             for name in certificate.names { names.add(name, index) }
             certificates.append(certificate)
             all.append(handles)
@@ -99,10 +107,10 @@ package final class TLSContext: @unchecked Sendable {
     package convenience init(
         serverCertificateChain chain: String,
         key: String,
-        minimumVersion: MinimumVersion = .tls12
+        terms: TLSTerms = TLSTerms()
     ) throws(TLSContextError) {
         let only = ServerCertificate(chain: chain, key: key)
-        try self.init(showing: [only], minimumVersion: minimumVersion)
+        try self.init(showing: [only], terms: terms)
     }
 
     /// Loads the context for connections to an origin.
@@ -110,21 +118,22 @@ package final class TLSContext: @unchecked Sendable {
     /// - Parameters:
     ///   - trust: the authorities.
     ///   - shown: the certificate for a server that asks for one; its names are ignored.
-    ///   - minimumVersion: the oldest version that is spoken.
+    ///   - terms: the versions and algorithms that are offered.
     ///   - protocols: the application protocols that are offered.
     /// - Throws: when the file of authorities, the certificate or the key can't be used.
     package init(
         clientTrusting trust: Trust,
         showing shown: ServerCertificate? = nil,
-        minimumVersion: MinimumVersion = .tls12,
+        terms: TLSTerms = TLSTerms(),
         protocols: [String] = [TLSContext.http11]
     ) throws(TLSContextError) {
         role = .client
-        handles = try Handles(TLS_client_method(), minimumVersion)
+        handles = try Handles(TLS_client_method(), terms)
         others = []
         self.protocols = protocols
         tickets = nil
         asksClients = false
+        revocationLists = []
         wallSeconds = Self.systemSeconds
         if let shown {
             certificates = [try Self.load(shown, into: handles)]
@@ -151,10 +160,6 @@ extension TLSContext {
     /// Distinguishes our sessions from those of other servers (SSL_CTX_set_session_id_context(3)).
     private static let sessionContext = Array("portcullis".utf8)
 
-    /// ECDHE with AES-GCM or ChaCha20-Poly1305: RFC 9325 §4.2 recommends these for TLS 1.2. The
-    /// suites of TLS 1.3 are all good and keep OpenSSL's defaults.
-    private static let ciphers = "ECDHE+AESGCM:ECDHE+CHACHA20"
-
     /// OpenSSL's two objects, freed together, also when loading fails half way.
     private final class Handles {
         let context: OpaquePointer
@@ -162,7 +167,7 @@ extension TLSContext {
         /// A loaded key needed a passphrase.
         var isPassphraseWanted = false
 
-        init(_ protocolMethod: OpaquePointer?, _ minimum: MinimumVersion) throws(TLSContextError) {
+        init(_ protocolMethod: OpaquePointer?, _ terms: TLSTerms) throws(TLSContextError) {
             ERR_clear_error()
             guard let context = SSL_CTX_new(protocolMethod) else { throw TLSContextError(.library) }
             guard let method = CiphertextPipe.makeMethod() else {
@@ -171,7 +176,8 @@ extension TLSContext {
             }
             self.context = context
             self.method = method
-            guard TLSContext.configure(context, minimum) else { throw TLSContextError(.library) }
+            try terms.install(in: context)
+            TLSContext.configure(context)
             refusePassphrases()
         }
 
@@ -202,11 +208,7 @@ extension TLSContext {
         }
     }
 
-    private static func configure(_ context: OpaquePointer, _ minimum: MinimumVersion) -> Bool {
-        let version = minimum == .tls12 ? TLS1_2_VERSION : TLS1_3_VERSION
-        guard copenssl_ssl_ctx_set_min_proto_version(context, version) == 1,
-            SSL_CTX_set_cipher_list(context, ciphers) == 1
-        else { return false }
+    private static func configure(_ context: OpaquePointer) {
         // 112 bits and more everywhere, whatever the machine's openssl.cnf says.
         SSL_CTX_set_security_level(context, 2)
         _ = copenssl_ssl_ctx_set_options(
@@ -222,7 +224,6 @@ extension TLSContext {
         )
         // No session lives in memory: clients keep them as tickets.
         _ = copenssl_ssl_ctx_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
-        return true
     }
 }
 
@@ -253,8 +254,15 @@ extension TLSContext {
             ownNames: own,
             names: shown.names.isEmpty ? own : shown.names,
             expiry: end,
+            signsByRSA: signsByRSA(certificate),
             demandsStaple: copenssl_demands_staple(certificate) == 1
         )
+    }
+
+    /// ECDSA's suites of TLS 1.2 take EdDSA's keys, too (RFC 8422 §5.1.1).
+    private static func signsByRSA(_ certificate: OpaquePointer?) -> Bool {
+        let kind = EVP_PKEY_get_base_id(X509_get0_pubkey(certificate))
+        return kind == EVP_PKEY_RSA || kind == EVP_PKEY_RSA_PSS
     }
 
     private static func dnsNames(of certificate: OpaquePointer?) -> [String] {

@@ -21,6 +21,11 @@ package struct TLSFailure: Error, Sendable {
         case certificateUntrusted = "certificate-untrusted"
         /// A certificate of the origin's chain has expired.
         case certificateExpired = "certificate-expired"
+        /// The authority has revoked a certificate of the chain.
+        case certificateRevoked = "certificate-revoked"
+        /// No list of revoked certificates says whether one of the chain was revoked: none is there,
+        /// or its time is over.
+        case revocationUnknown = "revocation-unknown"
         /// A certificate of the origin's chain is not valid yet.
         case certificateNotYetValid = "certificate-not-yet-valid"
         /// The origin's certificate is for another name.
@@ -61,7 +66,8 @@ package struct TLSFailure: Error, Sendable {
     /// Whether a peer's certificate was not accepted.
     package var isAboutCertificate: Bool {
         switch reason {
-        case .certificateUntrusted, .certificateExpired, .certificateNotYetValid, .hostMismatch:
+        case .certificateUntrusted, .certificateExpired, .certificateRevoked, .revocationUnknown,
+            .certificateNotYetValid, .hostMismatch:
             true
         case .plainHTTP, .notTLS, .versionUnsupported, .noSharedCipher, .noSharedProtocol,
             .certificateMissing, .certificateRefusedByPeer, .peerAlert, .malformed,
@@ -176,6 +182,11 @@ extension TLSFailure {
         switch Int32(truncatingIfNeeded: verification) {
         case X509_V_ERR_CERT_HAS_EXPIRED: self.init(.certificateExpired, text)
         case X509_V_ERR_CERT_NOT_YET_VALID: self.init(.certificateNotYetValid, text)
+        case X509_V_ERR_CERT_REVOKED: self.init(.certificateRevoked, text)
+        case X509_V_ERR_UNABLE_TO_GET_CRL, X509_V_ERR_CRL_HAS_EXPIRED, X509_V_ERR_CRL_NOT_YET_VALID,
+            X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER, X509_V_ERR_CRL_SIGNATURE_FAILURE,
+            X509_V_ERR_UNHANDLED_CRITICAL_CRL_EXTENSION:
+            self.init(.revocationUnknown, text)
         case X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH:
             self.init(.hostMismatch, text)
         default: self.init(.certificateUntrusted, text)
@@ -199,6 +210,14 @@ package struct TLSContextError: Error, Equatable, Sendable {
         case keyMismatch = "key-mismatch"
         /// The file of trusted authorities is missing, unreadable or holds no PEM certificate.
         case trustUnreadable = "trust-unreadable"
+        /// The file or folder of revoked certificates can't be used as a whole.
+        case listUnreadable = "list-unreadable"
+        /// An authority of clients' certificates has no list of revoked ones.
+        case listMissing = "list-missing"
+        /// The linked OpenSSL lacks a cipher suite.
+        case cipherUnsupported = "cipher-unsupported"
+        /// The linked OpenSSL lacks a group of key exchanges.
+        case groupUnsupported = "group-unsupported"
         /// OpenSSL failed for a reason of its own, such as memory.
         case library = "library"
     }
@@ -224,6 +243,11 @@ package struct TLSContextError: Error, Equatable, Sendable {
             its file and the intermediate ones after it
             """
         case .trustUnreadable: "a PEM file with the certificates of authorities"
+        case .listUnreadable:
+            "a file of lists in PEM or one in DER, or a folder of such files, from the authorities"
+        case .listMissing: "lists of all certificates in ca, and ca with the root of each of them"
+        case .cipherUnsupported: "the others"
+        case .groupUnsupported: "the others; X25519MLKEM768 needs OpenSSL 3.5"
         case .library: "other files; the text is OpenSSL's own"
         }
     }
@@ -238,6 +262,11 @@ package struct TLSContextError: Error, Equatable, Sendable {
             self.reason = .certificateWeak
         default: self.reason = reason
         }
+    }
+
+    /// A finding of our own.
+    init(_ reason: Reason, path: String = "", detail: String) {
+        (self.reason, self.path, self.detail) = (reason, path, detail)
     }
 
     package static func == (left: TLSContextError, right: TLSContextError) -> Bool {

@@ -24,7 +24,23 @@ package struct TLSFacts: Sendable {
         }
     }
 
+    /// A list of revoked certificates, by which a listener checks its clients'.
+    package struct RevocationList: Sendable {
+        package var listener: String
+        package var file: String
+        package var issuer: String
+        package var endsAtSeconds: Int64
+
+        package init(listener: String, file: String, issuer: String, endsAtSeconds: Int64) {
+            self.listener = listener
+            self.file = file
+            self.issuer = issuer
+            self.endsAtSeconds = endsAtSeconds
+        }
+    }
+
     package var certificates: [Certificate] = []
+    package var revocationLists: [RevocationList] = []
     /// The number of times that changed files could not be used.
     package var refusals: UInt64
     /// Why the current files can't be used; `nil` when they are in use.
@@ -41,6 +57,13 @@ package struct TLSFacts: Sendable {
         for certificate in certificates {
             out.sample(expiry, certificate.labels, certificate.expiresAtSeconds)
         }
+        let lists = "crl_expiry_timestamp_seconds"
+        out.metric(
+            lists,
+            type: "gauge",
+            help: "When a list of revoked certificates ends, Unix time."
+        )
+        for list in revocationLists { out.sample(lists, list.labels, list.endsAtSeconds) }
         out.gauge(
             "certificates_last_load_success",
             fault == nil ? 1 : 0,
@@ -65,10 +88,22 @@ package struct TLSFacts: Sendable {
                 let end = UnixTime(seconds: certificate.expiresAtSeconds)
                 out.member("ends_at", end.iso8601)
             }
+            out.objects("revocation_lists", revocationLists) { out, list in
+                out.member("listener", list.listener)
+                out.member("file", list.file)
+                out.member("issuer", list.issuer)
+                out.member("ends_at", UnixTime(seconds: list.endsAtSeconds).iso8601)
+            }
         }
     }
 }
 
 extension TLSFacts.Certificate {
     fileprivate var labels: [(String, String)] { [("listener", listener), ("certificate", file)] }
+}
+
+extension TLSFacts.RevocationList {
+    fileprivate var labels: [(String, String)] {
+        [("listener", listener), ("crl", file), ("issuer", issuer)]
+    }
 }
