@@ -4,7 +4,7 @@
 usage: spans.py FOLDER
 
 FOLDER has a file for each call that a collector got. Each must be an ExportTraceServiceRequest in OTLP's JSON: read by
-opentelemetry-proto, which refuses members that it does not know. Prints a JSON array with each span. Exit status: 0 when
+opentelemetry-proto, which refuses members that it does not know. One that ends with .pb is read as protobuf. Prints a JSON array with each span. Exit status: 0 when
 all are read, 1 when not, 77 where opentelemetry-proto is not installed.
 """
 
@@ -55,7 +55,10 @@ def main():
     spans = []
     for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
         request = ExportTraceServiceRequest()
-        json_format.ParseDict(encoded(json.loads(path.read_text())), request)
+        if path.suffix == ".pb":
+            request.ParseFromString(path.read_bytes())
+        else:
+            json_format.ParseDict(encoded(json.loads(path.read_text())), request)
         for resource in request.resource_spans:
             for scope in resource.scope_spans:
                 for span in scope.spans:

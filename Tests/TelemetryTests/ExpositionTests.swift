@@ -46,6 +46,51 @@ struct ExpositionTests {
         #expect(!page(merged, .prometheus).contains { $0.contains("request_id") })
     }
 
+    @Test func `a rule's times have the last recorded request of each of their own buckets`() {
+        var tally = Tally(ruleCount: 2, verdictSlots: 1)
+        expectEqual(tally.exemplars(.judging, rule: 1) == nil, true)
+        // 2^14…2^16 nanoseconds are a bucket of judging.
+        for (name, value, at) in [("a", 20_000, 1), ("b", 60_000, 2), ("c", 70_000, 3)] {
+            tally.add(.judging, rule: 1, nanoseconds: UInt64(value))
+            let kept = Self.exemplar(name, UInt64(value), at: Int64(at) * 1_000)
+            tally.keep(kept, of: .judging, rule: 1)
+            tally.keep(kept, of: .judging, rule: 2)
+        }
+        var other = Tally(ruleCount: 2, verdictSlots: 1)
+        other.keep(Self.exemplar("older", 69_000, at: 1), of: .judging, rule: 1)
+        other.keep(Self.exemplar("far", .max, at: 1), of: .waiting, rule: 0)
+        tally.merge(other)
+        func shown(_ time: RuleTime, _ rule: Int) -> [String] {
+            var out = Exposition(.openMetrics)
+            out.histogram(
+                "x",
+                tally.times(time, rule: rule),
+                unit: 1e-9,
+                shown: time.buckets,
+                exemplars: tally.exemplars(time, rule: rule)
+            )
+            return out.text.split(separator: "\n").filter { $0.contains(" # ") }.map {
+                $0.split(separator: " ").dropLast(2).joined(separator: " ")
+            }
+        }
+        let bounds = (first: "6.5535e-05", second: "0.000262143")
+        expectEqual(
+            shown(.judging, 1),
+            [
+                #"portcullis_x_bucket{le="\#(bounds.first)"} 2 # {request_id="b"}"#,
+                #"portcullis_x_bucket{le="\#(bounds.second)"} 3 # {request_id="c"}"#,
+            ]
+        )
+        expectEqual(
+            shown(.waiting, 0),
+            [#"portcullis_x_bucket{le="+Inf"} 0 # {request_id="far"}"#]
+        )
+        expectEqual(shown(.origin, 1), [])
+        tally.renumber([1, nil])
+        expectEqual(shown(.judging, 0).count, 2)
+        expectEqual(shown(.waiting, 1) + shown(.waiting, 0), [])
+    }
+
     @Test func `a time beyond all bounds falls into the last bucket`() {
         let shown = page(tally(Self.exemplar("slow", .max, at: 0)), .openMetrics)
         let line = shown.first { $0.contains(#"="slow""#) }

@@ -100,7 +100,7 @@ package struct Exposition {
     /// One histogram.
     ///
     /// - shown: the buckets that have a line, in their order.
-    /// - exemplars: of the buckets that are shown by default.
+    /// - exemplars: of the shown buckets.
     package mutating func histogram(
         _ name: String,
         _ histogram: Histogram,

@@ -128,11 +128,17 @@ package struct Exemplar: Sendable {
 /// The last exemplar of each bucket that a histogram shows.
 package struct ExemplarSet: Sendable {
     private var last: [Exemplar?]
+    /// The buckets that are shown; `nil` for those that are shown by default.
+    private let shown: [Int]?
 
-    init() { last = Array(repeating: nil, count: Histogram.shownBuckets.count + 1) }
+    init(shown: [Int]? = nil) {
+        self.shown = shown
+        last = Array(repeating: nil, count: (shown ?? Histogram.shownBuckets).count + 1)
+    }
 
-    mutating func add(_ exemplar: Exemplar) { last[Self.place(exemplar.value)] = exemplar }
+    mutating func add(_ exemplar: Exemplar) { last[place(exemplar.value)] = exemplar }
 
+    /// - other: of the same buckets.
     mutating func merge(_ other: ExemplarSet) {
         for place in last.indices {
             guard let theirs = other.last[place] else { continue }
@@ -144,7 +150,9 @@ package struct ExemplarSet: Sendable {
     /// The exemplar of the bucket at this place among the shown ones; the last is `+Inf`.
     subscript(_ place: Int) -> Exemplar? { last[place] }
 
-    private static func place(_ value: UInt64) -> Int {
-        min(Histogram.bucket(of: value) / 2, Histogram.shownBuckets.count)
+    private func place(_ value: UInt64) -> Int {
+        let bucket = Histogram.bucket(of: value)
+        guard let shown else { return min(bucket / 2, Histogram.shownBuckets.count) }
+        return shown.firstIndex { bucket <= $0 } ?? shown.count
     }
 }

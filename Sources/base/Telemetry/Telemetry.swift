@@ -62,7 +62,17 @@ package struct Tally: Sendable {
         if let rule { rules.add(.origin, rule: rule, nanoseconds: nanoseconds) }
     }
 
+    /// Keeps a request whose spans are recorded for the bucket of its time, which is counted apart.
+    package mutating func keep(_ exemplar: Exemplar, of time: RuleTime, rule: Int) {
+        rules.keep(exemplar, of: time, rule: rule)
+    }
+
     package func times(_ time: RuleTime, rule: Int) -> Histogram { rules.times(time, of: rule) }
+
+    /// The exemplars of a rule's times, in the buckets that a page shows of them; `nil` for none.
+    package func exemplars(_ time: RuleTime, rule: Int) -> ExemplarSet? {
+        rules.exemplars(time, of: rule)
+    }
 
     /// Responses to requests of a rule whose status begins with a digit, 1 to 5.
     package func responses(rule: Int, class number: Int) -> UInt64 {
@@ -215,6 +225,8 @@ private struct RuleTally: Sendable {
 
     /// One for each rule and ``RuleTime``.
     private var times: [Histogram]
+    /// By their place in `times`, for those that have one: few requests' spans are recorded.
+    private var exemplars: [Int: ExemplarSet] = [:]
     /// One for each rule and class.
     private var statuses: [UInt64]
 
@@ -231,6 +243,12 @@ private struct RuleTally: Sendable {
         times[rule * Self.kinds + time.rawValue].add(nanoseconds)
     }
 
+    mutating func keep(_ exemplar: Exemplar, of time: RuleTime, rule: Int) {
+        guard (0..<ruleCount).contains(rule) else { return }
+        let place = rule * Self.kinds + time.rawValue
+        exemplars[place, default: ExemplarSet(shown: time.buckets)].add(exemplar)
+    }
+
     /// Counts a response. A rule that does not exist is not counted, and neither is the status of
     /// an unanswered request.
     mutating func add(rule: Int, status: Int) {
@@ -243,6 +261,13 @@ private struct RuleTally: Sendable {
         times = places.flatMap { place in
             RuleTime.allCases.map { time in
                 place.map { before.times(time, of: $0) } ?? Histogram()
+            }
+        }
+        exemplars = [:]
+        for (number, place) in places.enumerated() {
+            for time in RuleTime.allCases {
+                let kept = place.flatMap { before.exemplars(time, of: $0) }
+                exemplars[number * Self.kinds + time.rawValue] = kept
             }
         }
         statuses = places.flatMap { place in
@@ -259,12 +284,22 @@ private struct RuleTally: Sendable {
             statuses += Array(repeating: 0, count: missing * Self.classes)
         }
         for place in other.times.indices { times[place].merge(other.times[place]) }
+        exemplars.merge(other.exemplars) { own, theirs in
+            var both = own
+            both.merge(theirs)
+            return both
+        }
         for place in other.statuses.indices { statuses[place] &+= other.statuses[place] }
     }
 
     func times(_ time: RuleTime, of rule: Int) -> Histogram {
         guard (0..<ruleCount).contains(rule) else { return Histogram() }
         return times[rule * Self.kinds + time.rawValue]
+    }
+
+    func exemplars(_ time: RuleTime, of rule: Int) -> ExemplarSet? {
+        guard (0..<ruleCount).contains(rule) else { return nil }
+        return exemplars[rule * Self.kinds + time.rawValue]
     }
 
     /// Responses whose status begins with a digit.

@@ -81,6 +81,17 @@ package enum MonotonicClock {
     package static var seconds: Int64 { Int64(clamping: nanoseconds / 1_000_000_000) }
 }
 
+/// The machine's wall clock, for times that are compared with those of other programs.
+/// ``EventLoop/wallMilliseconds`` costs less, and may be some milliseconds late.
+package enum WallClock {
+    /// Nanoseconds since 1970; 0 before.
+    package static var nanoseconds: UInt64 {
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        return UInt64(clamping: now.tv_sec) &* 1_000_000_000 &+ UInt64(clamping: now.tv_nsec)
+    }
+}
+
 /// Work from other threads for an event loop.
 ///
 /// The event loop watches its descriptor, so work also wakes a loop that waits for events.

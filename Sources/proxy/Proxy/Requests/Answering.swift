@@ -118,7 +118,9 @@ struct Answering {
         proxy.tally.add(.tunnels)
         exchange.flow.tunnelBegan()
         Audit(exchange).count()
-        Audit(exchange).tellSpans()
+        if let recording = exchange.settings.options.tracing {
+            Audit(exchange).tellSpans(recording)
+        }
         exchange.letGo()
         tunnel.begin(
             stream,

@@ -13,9 +13,8 @@ import Verification
 extension Audit {
     /// A refused request may have a span although it was not chosen. Called before the request is
     /// written down, so that its line names the trace.
-    func chooseRefused() {
-        guard let recording = settings.options.tracing, recording.keepsRefusals,
-            exchange.record.spans == nil, isTurnedAway,
+    func chooseRefused(_ recording: SpanRecording) {
+        guard recording.keepsRefusals, exchange.record.spans == nil, isTurnedAway,
             let trace = exchange.record.trace ?? TraceID(proxy.ids.next())
         else { return }
         let parent = exchange.record.parentSpan
@@ -32,10 +31,8 @@ extension Audit {
     }
 
     /// Hands over the spans of a request that has ended.
-    func tellSpans() {
-        guard let spans = exchange.record.spans, let recording = settings.options.tracing else {
-            return
-        }
+    func tellSpans(_ recording: SpanRecording) {
+        guard let spans = exchange.record.spans else { return }
         exchange.record.spans = nil
         var all = [serverSpan(spans)]
         for part in spans.parts {
@@ -63,12 +60,6 @@ extension Audit {
         )
     }
 
-    /// Nanoseconds since 1970 of a monotonic time.
-    private func wall(_ monotonic: UInt64) -> UInt64 {
-        let age = MonotonicClock.nanoseconds &- monotonic
-        return UInt64(clamping: loop.wallMilliseconds) &* 1_000_000 &- age
-    }
-
     private func inner(
         _ name: String,
         _ spans: RequestSpans,
@@ -80,8 +71,8 @@ extension Audit {
             parent: spans.own,
             kind: .internal,
             name: name,
-            began: wall(part.since),
-            ended: wall(part.until)
+            began: spans.wall(part.since),
+            ended: spans.wall(part.until)
         )
     }
 
@@ -94,8 +85,8 @@ extension Audit {
             parent: spans.parent,
             kind: .server,
             name: method ?? "HTTP",
-            began: wall(record.startedAt),
-            ended: wall(MonotonicClock.nanoseconds)
+            began: spans.wall(record.startedAt),
+            ended: spans.wall(MonotonicClock.nanoseconds)
         )
         span.attributes = [
             ("http.request.method", .text(method ?? "_OTHER")),
@@ -147,8 +138,8 @@ extension Audit {
             parent: spans.own,
             kind: .client,
             name: knownMethod ?? "HTTP",
-            began: wall(exchange.side.sentAt),
-            ended: wall(until)
+            began: spans.wall(exchange.side.sentAt),
+            ended: spans.wall(until)
         )
         let name = server?.name ?? ""
         let scheme = server?.tls == nil ? "http" : "https"

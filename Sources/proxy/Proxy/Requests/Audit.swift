@@ -21,14 +21,19 @@ struct Audit {
 
     /// Counts the request and writes its line.
     func requestEnded() {
-        chooseRefused()
+        guard let recording = settings.options.tracing else { return writeDown() }
+        chooseRefused(recording)
+        writeDown()
+        tellSpans(recording)
+    }
+
+    private func writeDown() {
         count()
         remember()
         writeLine(
             requestBytes: exchange.client?.contentCount ?? 0,
             responseBytes: exchange.record.responseBytes
         )
-        tellSpans()
     }
 
     func count() {
@@ -57,6 +62,19 @@ struct Audit {
         if judging > 0 { proxy.tally.add(.judging, rule: rule, nanoseconds: judging) }
         let waited = times.waited * 1000
         if waited > 0 { proxy.tally.add(.waiting, rule: rule, nanoseconds: waited) }
+        guard exchange.record.spans != nil, let name = exchange.record.trace?.name else { return }
+        let origin = UInt64(times.origin) * 1000
+        for (time, value) in [(RuleTime.judging, judging), (.waiting, waited), (.origin, origin)]
+        where value > 0 {
+            let exemplar = Exemplar(
+                .traceID,
+                name.bytes,
+                count: name.count,
+                value: value,
+                at: loop.wallMilliseconds
+            )
+            proxy.tally.keep(exemplar, of: time, rule: rule)
+        }
     }
 
     /// Counts how long the server took for the head of its response, its content aside.

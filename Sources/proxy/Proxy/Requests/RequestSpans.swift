@@ -1,4 +1,5 @@
 import Encodings
+import EventLoops
 import HTTPWire
 package import Rules
 
@@ -49,6 +50,9 @@ final class RequestSpans {
     let own: UInt64
     let origin: UInt64
     private(set) var parts: [Part] = []
+    /// The wall clock less the monotonic one. It is read once, so that the spans of a request fit
+    /// together, and precisely, so that none seems to begin before its parent in another program.
+    private let wallOffset = WallClock.nanoseconds &- MonotonicClock.nanoseconds
 
     init(_ trace: TraceID, parent: UInt64?, _ ids: inout RequestIDSource) {
         (self.trace, self.parent) = (trace, parent)
@@ -59,6 +63,9 @@ final class RequestSpans {
         guard parts.count < Self.partsMax else { return }
         parts.append(Part(part: part, since: since, until: until))
     }
+
+    /// Nanoseconds since 1970 of a monotonic time.
+    func wall(_ monotonic: UInt64) -> UInt64 { monotonic &+ wallOffset }
 
     /// What the origin gets.
     var context: SpanContext { SpanContext(trace, span: origin, isSampled: true) }

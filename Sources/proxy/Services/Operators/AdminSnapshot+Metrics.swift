@@ -215,7 +215,8 @@ extension AdminSnapshot {
                     times,
                     unit: 1e-9,
                     labels: [("rule", rule.id), ("origin", rule.origin)],
-                    shown: time.buckets
+                    shown: time.buckets,
+                    exemplars: tally.exemplars(time, rule: number)
                 )
             }
         }
