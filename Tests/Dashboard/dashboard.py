@@ -262,7 +262,8 @@ def changes(browser, gateway, screenshots):
 
 def with_report(browser, gateway, screenshots):
     """The report's figures, of a sample, and hostile texts wherever there is one."""
-    for size, scheme, name in [(DESK, "light", "light-report"), (PHONE, "light", "phone"), (PHONE, "dark", "phone-dark")]:
+    for size, scheme, name in [(DESK, "light", "light-report"), (DESK, "dark", "dark-report"), (PHONE, "light", "phone"),
+                               (PHONE, "dark", "phone-dark")]:
         visit = Visit(browser, gateway, screenshots, size, scheme)
         report, series = sample_report(gateway.status())
         serve = lambda content: lambda route: route.fulfill(json=content)
@@ -308,6 +309,13 @@ def with_report(browser, gateway, screenshots):
         rows = visit.page.locator("#groups tbody tr").all_inner_texts()
         check(f"{name}: the view says which rule refuses iOS 26.1", len(rows) == 3 and all("apple 26.1" in row for row in rows)
               and any("counter-replayed 8" in row for row in rows), rows)
+        # Their first column may break anywhere, since it has what clients send.
+        narrow = visit.page.evaluate("""[...document.querySelectorAll('table.small td:first-child')]
+            .filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().width).filter((width) => width < 80)""")
+        check(f"{name}: no column of a rule's tables is a letter wide", narrow == [], narrow)
+        sides = visit.page.evaluate("""[...document.querySelectorAll('#groups tr > :last-child')]
+            .map((e) => getComputedStyle(e).textAlign).filter((side) => side !== 'left' && side !== 'start')""")
+        check(f"{name}: reasons stand below their heading", sides == [], sides)
         visit.shoot(name + "-groups", full=True)
         visit.page.fill("#groups-only", "")
         visit.page.select_option("#groups-by", "build")
