@@ -264,6 +264,37 @@ extension Scenarios {
             try expectEqual(stage.gateway.stop(), 0)
         }
 
+        /// The streams are all open before the first answer is read, and their heads come in one piece.
+        @Test(.overOneClient)
+        func `streams of one HTTP/2 connection get one burst, and no more`() throws {
+            let stage = try ClientSide.$current.withValue(.http2) { try Stage() }
+            defer { stage.end() }
+            var key = stage.key
+            let client = try HTTP2Client(try Wire(port: stage.gateway.clientPort))
+            let streams = try (0..<60).map { _ in
+                let request = SoftwareKey.Request(method: "GET", target: "/v1/crowd")
+                let fields = key.proof(of: request, signing: Self.bare).fields
+                    .map { ($0.name.lowercased(), $0.value) }
+                return try client.open(HTTP2Client.get("/v1/crowd", fields))
+            }
+            let statuses = try streams.map { try client.answer($0).status }
+            expectEqual(statuses.count { $0 == 200 }, 10)
+            expectEqual(statuses.count { $0 == 429 }, 50)
+            try expectEqual(stage.origin.seen(10).count, 10)
+            // Another connection of the same key finds nothing left, another key its own burst.
+            let other = try HTTP2Client(try Wire(port: stage.gateway.clientPort))
+            func ask(_ key: inout SoftwareKey) throws -> Int {
+                let request = SoftwareKey.Request(method: "GET", target: "/v1/crowd")
+                let fields = key.proof(of: request, signing: Self.bare).fields
+                    .map { ($0.name.lowercased(), $0.value) }
+                return try other.ask(HTTP2Client.get("/v1/crowd", fields)).status
+            }
+            try expectEqual(ask(&key), 429)
+            var fresh = try enrolled(stage)
+            try expectEqual(ask(&fresh), 200)
+            try expectEqual(stage.gateway.stop(), 0)
+        }
+
         private static let bare = SigningForm.lines([.method, .target], headers: [])
 
         @Test(.overOneClient)

@@ -164,5 +164,42 @@ extension Scenarios {
             guard let spans = try judged(calls.suffix(2), stand.scenario) else { return }
             expectEqual(spans.count, 42)
         }
+
+        @Test func `a reload begins, changes and ends what is recorded`() throws {
+            let collector = try SpanCollector()
+            defer { collector.end() }
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            let origin = try scenario.origin()
+            try scenario.configure(origin, rules: Self.rules)
+            let gateway = try scenario.serve()
+            let client = gateway.client()
+            var generation = 1
+            /// Asks once under these settings; whether the request had a trace.
+            func isRecorded(_ more: String) throws -> Bool {
+                try scenario.configure(origin, rules: Self.rules, more: more)
+                generation += 1
+                gateway.child.signal(SIGHUP)
+                _ = try gateway.child.wait(for: "reload") { _, complained in
+                    complained.contains("generation \(generation)") ? true : nil
+                }
+                try expectEqual(client.send("GET", "/plain/\(generation)").status, 200)
+                return try gateway.line(about: "/plain/\(generation)")["trace_id"] != nil
+            }
+            try expectEqual(client.send("GET", "/plain").status, 200)
+            try expectEqual(isRecorded(tracing(collector, "ratio: 100%")), true)
+            // Spans that wait go to the collector of the moment when they are sent.
+            let first = try collector.calls(1)[0].content
+            #expect(String(decoding: first, as: UTF8.self).contains("/plain/2"))
+            try expectEqual(isRecorded(tracing(collector, "ratio: 0%")), false)
+            let other = try SpanCollector()
+            defer { other.end() }
+            try expectEqual(isRecorded(tracing(other, "ratio: 100%")), true)
+            let told = try other.calls(1)[0].content
+            #expect(String(decoding: told, as: UTF8.self).contains("/plain/4"))
+            try expectEqual(collector.calls(1).count, 1)
+            try expectEqual(isRecorded(""), false)
+            try expectEqual(gateway.stop(), 0)
+        }
     }
 }
