@@ -1,8 +1,10 @@
+import ConfigurationReading
 import Expectations
 import Foundation
 import Gateway
 import Glibc
 import LoopbackKit
+import Services
 import Testing
 
 extension Scenarios {
