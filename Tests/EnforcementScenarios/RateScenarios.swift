@@ -264,7 +264,7 @@ extension Scenarios {
             try expectEqual(stage.gateway.stop(), 0)
         }
 
-        /// The streams are all open before the first answer is read, and their heads come in one piece.
+        /// The streams are all open before the first answer is read.
         @Test(.overOneClient)
         func `streams of one HTTP/2 connection get one burst, and no more`() throws {
             let stage = try ClientSide.$current.withValue(.http2) { try Stage() }

@@ -23,8 +23,8 @@ package struct TLSFailure: Error, Sendable {
         case certificateExpired = "certificate-expired"
         /// The authority has revoked a certificate of the chain.
         case certificateRevoked = "certificate-revoked"
-        /// No list of revoked certificates says whether one of the chain was revoked: none is there,
-        /// or its time is over.
+        /// No list of revoked certificates says whether one of the chain was revoked: none is
+        /// there, or its time is over.
         case revocationUnknown = "revocation-unknown"
         /// A certificate of the origin's chain is not valid yet.
         case certificateNotYetValid = "certificate-not-yet-valid"

@@ -58,7 +58,8 @@ package struct ClientTrust: Hashable, Sendable {
     }
 
     /// A session whose certificate has ended is not resumed, so that the client shows a certificate
-    /// again; nor is any where a list of revoked certificates has ended. In TLS 1.3 each resumption gives a new ticket: the ticket's own end ends nothing.
+    /// again; nor is any where a list of revoked certificates has ended. In TLS 1.3 each resumption
+    /// gives a new ticket: the ticket's own end ends nothing.
     private static let judgeTicket: SSL_CTX_decrypt_session_ticket_fn = {
         ssl,
         session,
