@@ -41,13 +41,13 @@ import Verification
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
         }
-        expectEqual(count, 52)
+        expectEqual(count, 57)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
                 "tls/fullchain.pem": "-", "tls/key.pem": "-",
                 "tls/other.pem": "-", "tls/other.key": "-", "tls/origins.pem": "-",
-                "tls/clients.pem": "-",
+                "tls/clients.pem": "-", "tls/lists": "-",
                 "operators.token": String(repeating: "0", count: 64),
                 "support.token": String(repeating: "1", count: 64),
                 "test-ca.pem": X509Certificate.testAuthority().pem,
