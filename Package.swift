@@ -90,11 +90,14 @@ let proving: [Target.Dependency] =
 
 // The gateway's release runs where no Swift is installed, and calls of Swift's runtime, of which a
 // request makes hundreds, don't go through the tables of a shared library. Foundation's own parts
-// are named: only a build that is static altogether finds them by itself.
+// are named: only a build that is static altogether finds them by itself. A program exports no
+// symbols: -static-stdlib has it export all, and the linker then keeps what nothing calls. What is
+// relocated is packed (DT_RELR), which glibc 2.36 reads.
 let standalone: LinkerSetting = .unsafeFlags(
     [
         "-static-stdlib", "-lCoreFoundation", "-l_FoundationCShims", "-l_FoundationCollections",
-        "-l_FoundationICU",
+        "-l_FoundationICU", "-use-ld=lld", "-Xlinker", "--no-export-dynamic",
+        "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs",
     ],
     .when(configuration: .release)
 )
@@ -431,6 +434,8 @@ let package = Package(
         .testProgram("portcullis-faulty", uses: commands + [grdb, sqlite]),
         .testProgram("portcullis-app", uses: app + ["ClientKit", "ProvingDriver"]),
         .testProgram("portcullis-apple", uses: ["AppleStandIn"]),
+        // What deploy/locale-data leaves out of Foundation's data.
+        .testProgram("portcullis-locales", uses: []),
         .testProgram(
             "portcullis-suites",
             uses: ["Encodings", "KeyAttestation", "RequestBinding", "Signatures", "Tokens"]
