@@ -69,151 +69,174 @@ package enum Counter: Int, CaseIterable, Sendable {
     case refusalLinesLeftOut
 
     /// The metric's name without its prefix.
-    package var name: String {
-        switch self {
-        case .connectionsAccepted: "client_connections_total"
-        case .connectionsClosed: "client_connections_closed_total"
-        case .connectionsRefused: "client_connections_refused_total"
-        case .acceptPauses: "accept_pauses_total"
-        case .loopPolls: "event_loop_polls_total"
-        case .tlsFailures: "tls_failures_total"
-        case .proxyStrangers: "proxy_protocol_strangers_total"
-        case .proxyHeadersRefused: "proxy_protocol_failures_total"
-        case .requests: "requests_total"
-        case .decisions: "decisions_total"
-        case .malformedRequests: "malformed_requests_total"
-        case .http2Connections: "http2_connections_total"
-        case .http2Requests: "http2_requests_total"
-        case .http2StreamErrors: "http2_stream_errors_total"
-        case .http2Stalls: "http2_stalls_total"
-        case .http2Excesses: "http2_limits_exceeded_total"
-        case .clientTimeouts: "client_timeouts_total"
-        case .clientAborts: "client_aborts_total"
-        case .originConnects: "origin_connects_total"
-        case .originReuses: "origin_connection_reuses_total"
-        case .originHTTP2Connections: "origin_http2_connections_total"
-        case .originHTTP2Ended: "origin_http2_connections_ended_total"
-        case .originHTTP2Streams: "origin_http2_streams_total"
-        case .originHTTP2ResetsReceived: "origin_http2_resets_received_total"
-        case .originHTTP2ResetsSent: "origin_http2_resets_sent_total"
-        case .originHTTP2GoAways: "origin_http2_goaways_total"
-        case .originConnectFailures: "origin_connect_failures_total"
-        case .originTLSFailures: "origin_tls_failures_total"
-        case .originCertificateFailures: "origin_certificate_failures_total"
-        case .originFailures: "origin_failures_total"
-        case .originTimeouts: "origin_timeouts_total"
-        case .originMalformed: "origin_malformed_responses_total"
-        case .retries: "origin_retries_total"
-        case .originQueued: "origin_queued_total"
-        case .originQueueFull: "origin_queue_full_total"
-        case .originQueueTimeouts: "origin_queue_timeouts_total"
-        case .tunnels: "tunnels_total"
-        case .tunnelsClosed: "tunnels_closed_total"
-        case .uploadBytes: "request_body_bytes_total"
-        case .downloadBytes: "response_body_bytes_total"
-        case .bodiesHeld: "bodies_held_total"
-        case .bodiesSpilled: "bodies_spilled_total"
-        case .digestMismatches: "digest_mismatches_total"
-        case .verifications: "verifications_total"
-        case .commitWaits: "commit_waits_total"
-        case .deviceChecks: "device_checks_total"
-        case .deviceFieldsIgnored: "device_fields_ignored_total"
-        case .challengesIssued: "challenges_issued_total"
-        case .challengesForeign: "challenges_foreign_total"
-        case .enrolments: "enrolments_total"
-        case .enrolmentsThrottled: "enrolments_throttled_total"
-        case .enrolmentsNotYet: "enrolments_not_yet_total"
-        case .enrolmentChallengesAdmitted: "enrolment_challenges_admitted_total"
-        case .sessionsOpened: "sessions_opened_total"
-        case .sessionsRefused: "sessions_refused_total"
-        case .sessionsEvicted: "sessions_evicted_total"
-        case .ratesEvicted: "rates_evicted_total"
-        case .sessionPasses: "session_passes_total"
-        case .tokenPasses: "token_passes_total"
-        case .sessionsForeign: "sessions_foreign_total"
-        case .riskMarks: "risk_marks_total"
-        case .integrityMarks: "integrity_marks_total"
-        case .addressConnectionsRefused: "address_connections_refused_total"
-        case .addressRequestsRefused: "address_requests_refused_total"
-        case .addressVerificationsRefused: "address_verifications_refused_total"
-        case .addressTableFull: "address_table_full_total"
-        case .refusalLinesLeftOut: "access_log_refusals_left_out_total"
-        }
-    }
-
+    package var name: String { row.name }
     /// What it counts, in one line.
-    package var help: String {
+    package var help: String { row.help }
+
+    private var row: (name: String, help: String) {
         switch self {
-        case .connectionsAccepted: "Client connections accepted."
-        case .connectionsClosed: "Client connections closed."
-        case .connectionsRefused: "Client connections and HTTP/2 requests over the limit."
-        case .acceptPauses: "Times accepting paused for want of descriptors or memory."
-        case .loopPolls: "Times an event loop asked the system which sockets are ready."
-        case .tlsFailures: "TLS connections that failed in the handshake or by a bad record."
-        case .proxyStrangers: "Connections closed since their peer may send no PROXY header."
-        case .proxyHeadersRefused: "Connections closed for want of a whole PROXY header."
-        case .requests: "Requests whose head was complete."
-        case .decisions: "Requests that another proxy has asked about."
-        case .malformedRequests: "Requests refused as malformed."
-        case .http2Connections: "Client connections that speak HTTP/2."
-        case .http2Requests: "Requests over HTTP/2."
-        case .http2StreamErrors: "HTTP/2 streams refused, or ended by an error of the client's."
-        case .http2Stalls: "HTTP/2 streams ended because the client took too little."
-        case .http2Excesses: "HTTP/2 connections ended because of limits.http2."
-        case .clientTimeouts: "Clients that were too slow."
-        case .clientAborts: "Clients that vanished during a request."
-        case .originConnects: "Connections made to origins."
-        case .originReuses: "Requests sent on a pooled origin connection."
-        case .originHTTP2Connections: "Connections to origins that speak HTTP/2."
-        case .originHTTP2Ended: "Those of them that take no more requests."
-        case .originHTTP2Streams: "Requests that got a stream to an origin."
-        case .originHTTP2ResetsReceived: "Streams that an origin has reset, refused ones too."
-        case .originHTTP2ResetsSent: "Streams to an origin that the gateway has reset."
-        case .originHTTP2GoAways: "GOAWAY frames of origins."
-        case .originConnectFailures: "Connects to origins that failed or timed out."
-        case .originTLSFailures: "TLS handshakes with origins that failed."
-        case .originCertificateFailures: "Those in which the origin's certificate was refused."
-        case .originFailures: "Origin connections that broke during a request."
-        case .originTimeouts: "Origins that did not answer or went on in time."
-        case .originMalformed: "Responses refused as malformed."
-        case .retries: "Requests sent to an origin a second time."
-        case .originQueued: "Requests that waited for a connection to a server."
-        case .originQueueFull: "Requests that found no place in an origin's queue."
-        case .originQueueTimeouts: "Requests that waited too long in an origin's queue."
-        case .tunnels: "Connections upgraded to a tunnel."
-        case .tunnelsClosed: "Tunnels that have ended."
-        case .uploadBytes: "Bytes of request content relayed or held."
-        case .downloadBytes: "Bytes of response content relayed."
-        case .bodiesHeld: "Bodies held until they were judged."
-        case .bodiesSpilled: "Held bodies that went to a temporary file."
-        case .digestMismatches: "Bodies whose digest was not the declared one."
-        case .verifications: "Signatures verified."
-        case .commitWaits: "Requests that waited until their counter was on disk."
-        case .deviceChecks: "Requests that waited for what Apple says of their device."
-        case .deviceFieldsIgnored: "App-Attest-Device-Bits of origins that changed nothing."
-        case .challengesIssued: "Challenges issued."
+        case .connectionsAccepted: ("client_connections_total", "Client connections accepted.")
+        case .connectionsClosed: ("client_connections_closed_total", "Client connections closed.")
+        case .connectionsRefused:
+            (
+                "client_connections_refused_total",
+                "Client connections and HTTP/2 requests over the limit."
+            )
+        case .acceptPauses:
+            ("accept_pauses_total", "Times accepting paused for want of descriptors or memory.")
+        case .loopPolls:
+            (
+                "event_loop_polls_total",
+                "Times an event loop asked the system which sockets are ready."
+            )
+        case .tlsFailures:
+            (
+                "tls_failures_total",
+                "TLS connections that failed in the handshake or by a bad record."
+            )
+        case .proxyStrangers:
+            (
+                "proxy_protocol_strangers_total",
+                "Connections closed since their peer may send no PROXY header."
+            )
+        case .proxyHeadersRefused:
+            (
+                "proxy_protocol_failures_total",
+                "Connections closed for want of a whole PROXY header."
+            )
+        case .requests: ("requests_total", "Requests whose head was complete.")
+        case .decisions: ("decisions_total", "Requests that another proxy has asked about.")
+        case .malformedRequests: ("malformed_requests_total", "Requests refused as malformed.")
+        case .http2Connections: ("http2_connections_total", "Client connections that speak HTTP/2.")
+        case .http2Requests: ("http2_requests_total", "Requests over HTTP/2.")
+        case .http2StreamErrors:
+            (
+                "http2_stream_errors_total",
+                "HTTP/2 streams refused, or ended by an error of the client's."
+            )
+        case .http2Stalls:
+            ("http2_stalls_total", "HTTP/2 streams ended because the client took too little.")
+        case .http2Excesses:
+            ("http2_limits_exceeded_total", "HTTP/2 connections ended because of limits.http2.")
+        case .clientTimeouts: ("client_timeouts_total", "Clients that were too slow.")
+        case .clientAborts: ("client_aborts_total", "Clients that vanished during a request.")
+        case .originConnects: ("origin_connects_total", "Connections made to origins.")
+        case .originReuses:
+            ("origin_connection_reuses_total", "Requests sent on a pooled origin connection.")
+        case .originHTTP2Connections:
+            ("origin_http2_connections_total", "Connections to origins that speak HTTP/2.")
+        case .originHTTP2Ended:
+            ("origin_http2_connections_ended_total", "Those of them that take no more requests.")
+        case .originHTTP2Streams:
+            ("origin_http2_streams_total", "Requests that got a stream to an origin.")
+        case .originHTTP2ResetsReceived:
+            (
+                "origin_http2_resets_received_total",
+                "Streams that an origin has reset, refused ones too."
+            )
+        case .originHTTP2ResetsSent:
+            ("origin_http2_resets_sent_total", "Streams to an origin that the gateway has reset.")
+        case .originHTTP2GoAways: ("origin_http2_goaways_total", "GOAWAY frames of origins.")
+        case .originConnectFailures:
+            ("origin_connect_failures_total", "Connects to origins that failed or timed out.")
+        case .originTLSFailures:
+            ("origin_tls_failures_total", "TLS handshakes with origins that failed.")
+        case .originCertificateFailures:
+            (
+                "origin_certificate_failures_total",
+                "Those in which the origin's certificate was refused."
+            )
+        case .originFailures:
+            ("origin_failures_total", "Origin connections that broke during a request.")
+        case .originTimeouts:
+            ("origin_timeouts_total", "Origins that did not answer or went on in time.")
+        case .originMalformed:
+            ("origin_malformed_responses_total", "Responses refused as malformed.")
+        case .retries: ("origin_retries_total", "Requests sent to an origin a second time.")
+        case .originQueued:
+            ("origin_queued_total", "Requests that waited for a connection to a server.")
+        case .originQueueFull:
+            ("origin_queue_full_total", "Requests that found no place in an origin's queue.")
+        case .originQueueTimeouts:
+            ("origin_queue_timeouts_total", "Requests that waited too long in an origin's queue.")
+        case .tunnels: ("tunnels_total", "Connections upgraded to a tunnel.")
+        case .tunnelsClosed: ("tunnels_closed_total", "Tunnels that have ended.")
+        case .uploadBytes: ("request_body_bytes_total", "Bytes of request content relayed or held.")
+        case .downloadBytes: ("response_body_bytes_total", "Bytes of response content relayed.")
+        case .bodiesHeld: ("bodies_held_total", "Bodies held until they were judged.")
+        case .bodiesSpilled: ("bodies_spilled_total", "Held bodies that went to a temporary file.")
+        case .digestMismatches:
+            ("digest_mismatches_total", "Bodies whose digest was not the declared one.")
+        case .verifications: ("verifications_total", "Signatures verified.")
+        case .commitWaits:
+            ("commit_waits_total", "Requests that waited until their counter was on disk.")
+        case .deviceChecks:
+            ("device_checks_total", "Requests that waited for what Apple says of their device.")
+        case .deviceFieldsIgnored:
+            (
+                "device_fields_ignored_total",
+                "App-Attest-Device-Bits of origins that changed nothing."
+            )
+        case .challengesIssued: ("challenges_issued_total", "Challenges issued.")
         case .challengesForeign:
-            "Challenges that a device has signed under a secret unknown to this gateway of a fleet."
-        case .enrolments: "Keys enrolled."
-        case .enrolmentsThrottled: "Enrolments turned away for now, over the rate."
-        case .enrolmentsNotYet: "Enrolments turned away for now, outside the ramp."
-        case .enrolmentChallengesAdmitted: "Enrolment challenges handed out."
-        case .sessionsOpened: "Sessions opened."
-        case .sessionsRefused: "Requests to open a session that were refused."
-        case .sessionsEvicted: "Sessions that ended early to make room for another."
-        case .ratesEvicted: "Devices whose use of a rate was forgotten to make room for another."
-        case .sessionPasses: "Requests that passed by a session."
-        case .tokenPasses: "Requests that passed by a token in the place of a signature."
-        case .sessionsForeign: "Requests with a session that this process has not opened."
-        case .riskMarks: "Requests that passed although a rule's risk limit speaks against them."
+            (
+                "challenges_foreign_total",
+                "Challenges that a device has signed under a secret unknown to this gateway of a fleet."
+            )
+        case .enrolments: ("enrolments_total", "Keys enrolled.")
+        case .enrolmentsThrottled:
+            ("enrolments_throttled_total", "Enrolments turned away for now, over the rate.")
+        case .enrolmentsNotYet:
+            ("enrolments_not_yet_total", "Enrolments turned away for now, outside the ramp.")
+        case .enrolmentChallengesAdmitted:
+            ("enrolment_challenges_admitted_total", "Enrolment challenges handed out.")
+        case .sessionsOpened: ("sessions_opened_total", "Sessions opened.")
+        case .sessionsRefused:
+            ("sessions_refused_total", "Requests to open a session that were refused.")
+        case .sessionsEvicted:
+            ("sessions_evicted_total", "Sessions that ended early to make room for another.")
+        case .ratesEvicted:
+            (
+                "rates_evicted_total",
+                "Devices whose use of a rate was forgotten to make room for another."
+            )
+        case .sessionPasses: ("session_passes_total", "Requests that passed by a session.")
+        case .tokenPasses:
+            ("token_passes_total", "Requests that passed by a token in the place of a signature.")
+        case .sessionsForeign:
+            ("sessions_foreign_total", "Requests with a session that this process has not opened.")
+        case .riskMarks:
+            (
+                "risk_marks_total",
+                "Requests that passed although a rule's risk limit speaks against them."
+            )
         case .integrityMarks:
-            "Requests and enrolments that passed without what `integrity` asks for."
+            (
+                "integrity_marks_total",
+                "Requests and enrolments that passed without what `integrity` asks for."
+            )
         case .addressConnectionsRefused:
-            "Connections and HTTP/2 requests over the limit of their address."
-        case .addressRequestsRefused: "Requests over the rate of their address."
-        case .addressVerificationsRefused: "Proofs not looked at after failures of their address."
-        case .addressTableFull: "Connections and requests of addresses that found no room."
-        case .refusalLinesLeftOut: "Refusals without a line: more than log.address_refusals."
+            (
+                "address_connections_refused_total",
+                "Connections and HTTP/2 requests over the limit of their address."
+            )
+        case .addressRequestsRefused:
+            ("address_requests_refused_total", "Requests over the rate of their address.")
+        case .addressVerificationsRefused:
+            (
+                "address_verifications_refused_total",
+                "Proofs not looked at after failures of their address."
+            )
+        case .addressTableFull:
+            (
+                "address_table_full_total",
+                "Connections and requests of addresses that found no room."
+            )
+        case .refusalLinesLeftOut:
+            (
+                "access_log_refusals_left_out_total",
+                "Refusals without a line: more than log.address_refusals."
+            )
         }
     }
 }
@@ -231,33 +254,38 @@ package enum Distribution: Int, CaseIterable, Sendable {
     case iterationEvents
 
     /// The metric's name without its prefix.
-    package var name: String {
-        switch self {
-        case .verification: "verification_seconds"
-        case .commitWait: "commit_wait_seconds"
-        case .deviceCheck: "device_check_seconds"
-        case .tokenCheck: "token_check_seconds"
-        case .originQueue: "origin_queue_seconds"
-        case .firstByte: "origin_first_byte_seconds"
-        case .request: "request_seconds"
-        case .loopIteration: "event_loop_iteration_seconds"
-        case .iterationEvents: "event_loop_iteration_events"
-        }
-    }
-
+    package var name: String { row.name }
     /// What it measures, in one line.
-    package var help: String {
+    package var help: String { row.help }
+
+    private var row: (name: String, help: String) {
         switch self {
-        case .verification: "Time to decode and verify an assertion."
-        case .commitWait: "Time a request waited until its counter was on disk."
-        case .deviceCheck: "Time a request waited for what Apple says of its device."
-        case .tokenCheck: "Time until a token of a proof was checked, calls and commits included."
-        case .originQueue: "Time a request waited for a connection to a server."
-        case .firstByte: "Time from the request's last head byte to the response's first."
-        case .request: "Time from a request's complete head to the end of its response."
+        case .verification: ("verification_seconds", "Time to decode and verify an assertion.")
+        case .commitWait:
+            ("commit_wait_seconds", "Time a request waited until its counter was on disk.")
+        case .deviceCheck:
+            ("device_check_seconds", "Time a request waited for what Apple says of its device.")
+        case .tokenCheck:
+            (
+                "token_check_seconds",
+                "Time until a token of a proof was checked, calls and commits included."
+            )
+        case .originQueue:
+            ("origin_queue_seconds", "Time a request waited for a connection to a server.")
+        case .firstByte:
+            (
+                "origin_first_byte_seconds",
+                "Time from the request's last head byte to the response's first."
+            )
+        case .request:
+            ("request_seconds", "Time from a request's complete head to the end of its response.")
         case .loopIteration:
-            "Time an event loop worked in one go; what gets ready meanwhile waits for it."
-        case .iterationEvents: "Ready sockets that an event loop served in one go."
+            (
+                "event_loop_iteration_seconds",
+                "Time an event loop worked in one go; what gets ready meanwhile waits for it."
+            )
+        case .iterationEvents:
+            ("event_loop_iteration_events", "Ready sockets that an event loop served in one go.")
         }
     }
 

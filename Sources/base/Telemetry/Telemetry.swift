@@ -189,22 +189,25 @@ package enum RuleTime: Int, CaseIterable, Sendable {
     case origin
 
     /// The metric's name without its prefix.
-    package var name: String {
-        switch self {
-        case .request: "rule_request_seconds"
-        case .judging: "rule_judging_seconds"
-        case .waiting: "rule_waiting_seconds"
-        case .origin: "rule_origin_seconds"
-        }
-    }
-
+    package var name: String { row.name }
     /// What it measures, in one line.
-    package var help: String {
+    package var help: String { row.help }
+
+    private var row: (name: String, help: String) {
         switch self {
-        case .request: "Time of a request by rule."
-        case .judging: "Time to judge a request by rule, without what it waited for."
-        case .waiting: "Time a request waited for its commit and for other parties, by rule."
-        case .origin: "Time from the request's last head byte to the response's first, by rule."
+        case .request: ("rule_request_seconds", "Time of a request by rule.")
+        case .judging:
+            ("rule_judging_seconds", "Time to judge a request by rule, without what it waited for.")
+        case .waiting:
+            (
+                "rule_waiting_seconds",
+                "Time a request waited for its commit and for other parties, by rule."
+            )
+        case .origin:
+            (
+                "rule_origin_seconds",
+                "Time from the request's last head byte to the response's first, by rule."
+            )
         }
     }
 
