@@ -26,26 +26,27 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming
     ) -> Verdict {
-        let (verdict, checked) = verify(proof, signed, rule, length)
-        return checked.map { conclude(verdict, $0, proof, rule: rule, now: now) } ?? verdict
+        var verdict = proof.verdict(.pass)
+        if let checked = verify(proof, signed, rule, length, &verdict) {
+            conclude(checked, proof, rule: rule, now: now, &verdict)
+        }
+        return verdict
     }
 
     /// Concludes about a request whose signature is good: looks whether a challenge that had to be
     /// in the content was there, makes the other checks, and takes counter and challenge.
     mutating func conclude(
-        _ verdict: Verdict,
         _ checked: CheckedProof,
         _ proof: Proof,
         rule: Rule,
-        now: UnixTime
-    ) -> Verdict {
-        var verdict = verdict
+        now: UnixTime,
+        _ verdict: inout Verdict
+    ) {
         if rule.challengePointer != nil, rule.challenge == .required, proof.challenge == nil {
             verdict.outcome = .refuse(.challengeMissing)
         } else {
             consume(checked, proof, rule: rule, now: now, &verdict)
         }
-        return verdict
     }
 
     /// The result for a request whose content is still to come.
@@ -64,8 +65,10 @@ extension Judge {
         now: UnixTime,
         length: BodyFraming
     ) -> ProvisionalVerdict {
-        var (verdict, checked) = verify(proof, signed, rule, length)
-        guard let checked else { return .refused(verdict) }
+        var verdict = proof.verdict(.pass)
+        guard let checked = verify(proof, signed, rule, length, &verdict) else {
+            return .refused(verdict)
+        }
         let serial = check(checked, proof, rule: rule, now: now, &verdict)
         guard verdict.outcome == .pass else { return .refused(verdict) }
         if let fault = useFault(proof, serial, rule, isOutdated: checked.isOutdated) {
@@ -124,7 +127,7 @@ extension Judge {
         verdict.level = .signed
         verdict.appVersion = verified.build.bundleVersion.flatMap(AppVersion.init)
         guard let key = keyCheck.find(proof, rule, &verdict) else { return verdict }
-        guard KeyCheck.admits(key.stored.environment, key.app) else {
+        guard KeyCheck.admits(key.stored.environment, key.app.policy) else {
             verdict.outcome = .refuse(.environmentMismatch)
             return verdict
         }
@@ -134,14 +137,11 @@ extension Judge {
         return verdict
     }
 
-    /// The results of the first checks: what was verified, the admitted builds of the app, the
-    /// device's known state, the key's place in the store, and whether the store may know more of
+    /// The results of the first checks: what was verified, the app, the device's known state, the key's place in the store, and whether the store may know more of
     /// it.
     struct CheckedProof {
         let verified: VerifiedEvidence
-        let builds: BuildPolicy
-        /// Days after which the key has to be replaced; `nil` for never.
-        let keyDaysMax: Int64?
+        let app: KnownApp
         /// The day of the key's enrolment, in days since 1970; 0 where it is not known.
         let attestedDay: Int64
         let risk: KeyRisk
@@ -150,11 +150,10 @@ extension Judge {
 
         init(
             _ verified: VerifiedEvidence,
-            _ key: (stored: StoredKey, app: AppPolicy, isOutdated: Bool)
+            _ key: (stored: StoredKey, app: KnownApp, isOutdated: Bool)
         ) {
             self.verified = verified
-            builds = key.app.builds
-            keyDaysMax = key.app.android?.settings.keyDaysMax
+            app = key.app
             attestedDay = key.stored.attestedDay ?? 0
             risk = key.stored.risk
             row = key.stored.row
@@ -162,37 +161,37 @@ extension Judge {
         }
     }
 
-    /// The checks before counter and challenge. If one fails, `checked` is `nil`, and the verdict
+    /// The checks before counter and challenge. If one fails, the result is `nil`, and the verdict
     /// is final.
     mutating func verify(
         _ proof: Proof,
         _ signed: SHA256Digest,
         _ rule: Rule,
-        _ length: BodyFraming
-    ) -> (verdict: Verdict, checked: CheckedProof?) {
-        var verdict = proof.verdict(.pass)
-        guard let key = keyCheck.find(proof, rule, &verdict) else { return (verdict, nil) }
+        _ length: BodyFraming,
+        _ verdict: inout Verdict
+    ) -> CheckedProof? {
+        guard let key = keyCheck.find(proof, rule, &verdict) else { return nil }
         let verified: VerifiedEvidence?
         switch proof.evidence {
         case .assertion(let evidence):
-            verified = verify(evidence, signed, key.stored, key.app, &verdict)
+            verified = verify(evidence, signed, key.stored, key.app.policy, &verdict)
         case .session(let evidence):
             verified = evidence.verified(signed)
             if verified == nil { verdict.outcome = .refuse(.sessionMismatch) }
         }
-        guard let verified else { return (verdict, nil) }
+        guard let verified else { return nil }
         verdict.level = .signed
         verdict.appVersion = verified.build.bundleVersion.flatMap(AppVersion.init)
-        guard KeyCheck.admits(key.stored.environment, key.app) else {
+        guard KeyCheck.admits(key.stored.environment, key.app.policy) else {
             verdict.outcome = .refuse(.environmentMismatch)
-            return (verdict, nil)
+            return nil
         }
         if isTooLong(length, rule) {
             verdict.outcome = .refuse(.contentTooLarge)
-            return (verdict, nil)
+            return nil
         }
         verdict.bind(proof, signed, rule)
-        return (verdict, CheckedProof(verified, key))
+        return CheckedProof(verified, key)
     }
 
     private mutating func verify(
@@ -306,12 +305,15 @@ extension Judge {
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
         var fault = riskFault(checked, proof, rule: rule, now: now, &verdict)
-        switch checked.builds.judge(checked.verified.build) {
+        switch checked.app.policy.builds.judge(checked.verified.build) {
         case .none: break
         case .category: fault = .categoryRefused
         case .version: fault = .versionRefused
         }
-        if let days = checked.keyDaysMax, now.seconds / 86_400 - checked.attestedDay > days {
+        // `keyDaysMax` days after its enrolment the key has to be replaced.
+        if let days = checked.app.policy.android?.settings.keyDaysMax,
+            now.seconds / 86_400 - checked.attestedDay > days
+        {
             fault = .keyExpired
         }
         if case .failure(let earlier) = challenge {

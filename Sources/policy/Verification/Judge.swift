@@ -175,11 +175,14 @@ package struct Judge {
             return proof.verdict(.refuse(.clientDataAmbiguous))
         }
         let signed = clientData.digest(head, bytes, rule, digest, proof)
-        let (verdict, checked) = verify(proof, signed, rule, head.framing)
-        guard let checked else { return verdict }
+        var verdict = proof.verdict(.pass)
+        guard let checked = verify(proof, signed, rule, head.framing, &verdict) else {
+            return verdict
+        }
         var proof = proof
         if let pointer = rule.challengePointer { proof.challenge = pointer.string(in: content) }
-        return conclude(verdict, checked, proof, rule: rule, now: now)
+        conclude(checked, proof, rule: rule, now: now, &verdict)
+        return verdict
     }
 
     /// Judges content that was held.
@@ -208,8 +211,8 @@ package struct Judge {
             return proof.verdict(.refuse(.clientDataAmbiguous))
         }
         let signed = clientData.digest(content, rule, proof)
-        var (verdict, checked) = verify(proof, signed, rule, .none)
-        guard let checked else { return verdict }
+        var verdict = proof.verdict(.pass)
+        guard let checked = verify(proof, signed, rule, .none, &verdict) else { return verdict }
         var proof = proof
         if let pointer = rule.challengePointer {
             // Held content can't be read again, so the challenge in it can't be judged.
@@ -219,7 +222,8 @@ package struct Judge {
             }
             proof.challenge = pointer.string(in: text.span)
         }
-        return conclude(verdict, checked, proof, rule: rule, now: now)
+        conclude(checked, proof, rule: rule, now: now, &verdict)
+        return verdict
     }
 }
 

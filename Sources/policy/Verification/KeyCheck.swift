@@ -6,14 +6,13 @@ package import Rules
 /// Checks the key: whether it may be used at all, and whether the rule admits its app.
 package struct KeyCheck {
     private let decider: Decider
-    private let apps: [AppNumber: AppPolicy]
+    private let apps: [AppNumber: KnownApp]
     private let admissions: AppAdmissions
 
     init(_ decider: Decider, _ apps: [AppPolicy], _ rules: [Rule]) {
         self.decider = decider
-        self.apps = Dictionary(
-            uniqueKeysWithValues: apps.map { (decider.keys.number(ofApp: $0.id), $0) }
-        )
+        let known = apps.map { (decider.keys.number(ofApp: $0.id), KnownApp(policy: $0)) }
+        self.apps = Dictionary(uniqueKeysWithValues: known)
         admissions = AppAdmissions(rules, self.apps)
     }
 
@@ -22,7 +21,7 @@ package struct KeyCheck {
     /// Where the store decides each use of a counter, it also refuses a revoked key. A session uses
     /// no counter.
     func find(_ proof: Proof, _ rule: Rule, _ verdict: inout Verdict) -> (
-        stored: StoredKey, app: AppPolicy, isOutdated: Bool
+        stored: StoredKey, app: KnownApp, isOutdated: Bool
     )? {
         let keyID = proof.keyID
         let stored: StoredKey
@@ -51,9 +50,10 @@ package struct KeyCheck {
             verdict.outcome = .refuse(.appMismatch)
             return nil
         }
-        verdict.appID = app.id
+        verdict.appID = app.policy.id
         // An app of one platform has no keys of the other, also where their ids are alike.
-        guard stored.platform == app.attestedBy, admissions.admits(stored.app, app, rule: rule)
+        guard stored.platform == app.policy.attestedBy,
+            admissions.admits(stored.app, app.policy, rule: rule)
         else {
             verdict.outcome = .refuse(.appMismatch)
             return nil
@@ -115,19 +115,28 @@ package struct KeyCheck {
     }
 }
 
+/// A configured app.
+///
+/// A reference, so that a request carries it at the price of one count.
+final class KnownApp: Sendable {
+    let policy: AppPolicy
+
+    init(policy: AppPolicy) { self.policy = policy }
+}
+
 /// The apps whose keys each rule admits, by number, computed once for a configuration.
 struct AppAdmissions: Sendable {
     /// The rules by their numbers.
     private let rules: [Rule]
     private let admitted: [Set<AppNumber>]
 
-    init(_ rules: [Rule], _ apps: [AppNumber: AppPolicy]) {
+    init(_ rules: [Rule], _ apps: [AppNumber: KnownApp]) {
         self.rules = rules
         // Most rules name no apps: all of them share one set.
         var known: [AppScope: Set<AppNumber>] = [:]
         admitted = rules.map { rule in
             if let set = known[rule.apps] { return set }
-            let set = Set(apps.filter { rule.apps.admits($0.value) }.keys)
+            let set = Set(apps.filter { rule.apps.admits($0.value.policy) }.keys)
             known[rule.apps] = set
             return set
         }

@@ -126,7 +126,7 @@ extension Verdict {
     /// All proofs that were taken, in the words of the log: the one by which the request proves
     /// itself, then those beside it. `nil` where it does not try to prove itself.
     package var takenProofs: String? {
-        proof.map { proof in ([proof.name] + tokens.beside.map(\.name)).joined(separator: ", ") }
+        proof.map { proof in proofsBeside.reduce(into: proof.name) { $0 += ", " + $1.name } }
     }
 
     /// What is asked next; `nil` where no answer can change the verdict.

@@ -68,7 +68,24 @@ package struct Verdict: Sendable {
     /// Why the session is not known; `nil` where the request names none, or a known one.
     package var sessionAbsence: SessionTable.Absence?
     /// What is known of the request's tokens.
-    package internal(set) var tokens = TokenCourse()
+    package internal(set) var tokens: TokenCourse {
+        get { course?.tokens ?? TokenCourse() }
+        set { course = Course(newValue) }
+    }
+    /// `nil` where nothing is known of them, as of most requests: a verdict is copied, and should
+    /// cost few counts.
+    private var course: Course?
+
+    private final class Course: Sendable {
+        let tokens: TokenCourse
+
+        init(_ tokens: TokenCourse) { self.tokens = tokens }
+    }
+
+    /// What was found of the integrity token; `nil` where none was asked for so far.
+    package var integrity: IntegrityNote? { course?.tokens.integrity }
+    /// The tokens beside the proof that are good.
+    var proofsBeside: [TokenProof] { course?.tokens.beside ?? [] }
 
     /// Whether the address has caused a verification that led to nothing.
     package var isInVain: Bool {

@@ -220,7 +220,7 @@ package final class VerdictSigner: Sendable {
             member("context", Base64.text(context))
         }
         if let risk = verdict.risk { member("risk", risk.text) }
-        if let note = verdict.tokens.integrity { member("integrity", note.text) }
+        if let note = verdict.integrity { member("integrity", note.text) }
         guard verdict.outcome == .pass else { return }
         if let taken = verdict.takenProofs { member("proof", taken) }
         guard let keyID = verdict.keyID else { return }

@@ -3,6 +3,19 @@ import EventLoops
 import KeyStore
 import Telemetry
 
+/// A request that waits for a commit.
+protocol CommitWaiter: AnyObject {
+    /// Whether it has ended meanwhile.
+    var isOver: Bool { get }
+    /// The commit with its ticket has ended; `nil` where it has not in time, and no later report
+    /// follows.
+    ///
+    /// - since, now: monotonic nanoseconds.
+    func commitEnded(_ decision: ConsumeDecision?, since: UInt64, until now: UInt64)
+    /// What its service or its token's check stores has not been stored in time. That goes on.
+    func storingTimedOut()
+}
+
 /// Requests of one event loop that wait for a commit, for ``Timeouts/commit`` at most. Some wait
 /// for a ticket, others for a service that stores something.
 ///
@@ -10,7 +23,7 @@ import Telemetry
 /// the other queue by time.
 final class CommitQueue {
     private struct Waiting {
-        let exchange: Exchange
+        let request: any CommitWaiter
         /// When the wait began, monotonic nanoseconds.
         let since: UInt64
         let ticket: CommitTicket
@@ -18,7 +31,7 @@ final class CommitQueue {
 
     /// A request whose service stores something.
     private struct Storing {
-        let exchange: Exchange
+        let request: any CommitWaiter
         /// As in ``Waiting``.
         let since: UInt64
     }
@@ -43,17 +56,17 @@ final class CommitQueue {
     // MARK: Requests
 
     /// Makes a request wait for the commit with this ticket.
-    func wait(for ticket: CommitTicket, _ exchange: Exchange) {
+    func wait(for ticket: CommitTicket, _ request: any CommitWaiter) {
         let now = MonotonicClock.nanoseconds
         proxy.tally.add(.commitWaits)
-        waiting.append(Waiting(exchange: exchange, since: now, ticket: ticket))
+        waiting.append(Waiting(request: request, since: now, ticket: ticket))
         rings(now)
     }
 
     /// Makes a request wait as long for a service that stores something.
-    func waitToStore(_ exchange: Exchange) {
+    func waitToStore(_ request: any CommitWaiter) {
         let now = MonotonicClock.nanoseconds
-        storing.append(Storing(exchange: exchange, since: now))
+        storing.append(Storing(request: request, since: now))
         rings(now)
     }
 
@@ -64,27 +77,26 @@ final class CommitQueue {
         let last = report.tickets.upperBound
         while let first = waiting.first, first.ticket <= last {
             waiting.removeFirst()
-            ended(first, at: now)
-            first.exchange.committed(report.decision(of: first.ticket))
+            end(first, report.decision(of: first.ticket), at: now)
         }
     }
 
-    private func ended(_ wait: Waiting, at now: UInt64) {
+    private func end(_ wait: Waiting, _ decision: ConsumeDecision?, at now: UInt64) {
         proxy.tally.add(.commitWait, nanoseconds: now &- wait.since)
-        wait.exchange.record.add(.commit, since: wait.since, until: now)
+        wait.request.commitEnded(decision, since: wait.since, until: now)
     }
 
     /// A request has the answer that it waited for, and goes on. The answers come nearly in the
     /// order of the waits.
-    func stored(_ exchange: Exchange) {
-        guard let place = storing.firstIndex(where: { $0.exchange === exchange }) else { return }
+    func stored(_ request: any CommitWaiter) {
+        guard let place = storing.firstIndex(where: { $0.request === request }) else { return }
         storing.remove(at: place)
     }
 
     /// Releases the requests at the front that have ended; called when one has its answer. A
     /// request that has ended stays while an earlier one waits.
     func letGoOfStored() {
-        while let first = storing.first, first.exchange.flow.isOver { storing.removeFirst() }
+        while let first = storing.first, first.request.isOver { storing.removeFirst() }
     }
 
     /// Releases all requests and the alarm.
@@ -122,13 +134,12 @@ final class CommitQueue {
         let latest = now > nanoseconds ? now - nanoseconds : 0
         while let first = waiting.first, first.since <= latest {
             waiting.removeFirst()
-            ended(first, at: now)
-            first.exchange.perform(first.exchange.flow.commitTimedOut())
+            end(first, nil, at: now)
         }
         while let first = storing.first, first.since <= latest {
             storing.removeFirst()
             // A key whose commit ends later is still enrolled.
-            first.exchange.perform(first.exchange.flow.storingTimedOut())
+            first.request.storingTimedOut()
         }
         setAgain(alarm)
     }

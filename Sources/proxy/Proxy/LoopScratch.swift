@@ -1,5 +1,21 @@
 import HTTPWire
 
+extension HeadScratch {
+    /// Reads the head of a client's request; why it is malformed, or `nil`.
+    func fault(
+        in bytes: Span<UInt8>,
+        of peer: ClientPeer,
+        _ limits: ProxyLimits
+    ) -> Malformed.Reason? {
+        do throws(Malformed) {
+            try request.read(bytes, isSecure: peer.isSecure, limits: limits.requestHead)
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
+}
+
 /// Memory that only one event uses at a time, so that no request allocates it.
 struct LoopScratch {
     let heads = HeadScratch()

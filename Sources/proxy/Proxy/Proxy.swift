@@ -1,11 +1,17 @@
 // Requests on their way through an event loop.
 //
 //   ProxyLoop           the proxy on one event loop: pools, judge, counters, scratch memory
-//   Exchange            one request: performs what its machine, Flow, says
-//   OriginSide          its connection to a server
-//   OriginHead          the head that the server gets instead of the client's
+//   Exchange            one request: takes the steps that its machine, Flow, says
+//   ExchangeState       what is known of it; the steps read and fill it, and don't know each other
+//   Admission           from the head to the rule
+//   Judging             from the rule to the verdict, and again after a wait
 //   Querying            what it asks of other parties: Apple, and those that know its tokens
+//   Flow                from the verdict to the decision, and what follows
+//   OriginHead          the head that the server gets instead of the client's
+//   Relay, OriginSide   the request to a server; its connection there
 //   Answering           what the client gets beside an origin's response
+//   Audit, LogLine      counts, memory of refusals, spans; the line of the log
+//   CheckCall           a call that asks about a request, and is that request's client
 //   ServiceCall         what it asks of a service of the gateway's own
 //   CommitQueue         requests that wait for the store
 //   HeldBody            content that waits to be judged, counted in a HeldLedger of all event loops

@@ -121,26 +121,16 @@ extension ProxyLoop {
         response.write(into: &out, date: date, connection: .close, isHead: false)
     }
 
-    /// A client was too slow in taking its response.
-    package func clientWasTooSlow() { tally.add(.clientTimeouts) }
-
-    func noted(_ event: HTTP2Event) {
-        switch event {
-        case .began: tally.add(.http2Connections)
-        case .streamsFailed(let count): tally.add(.http2StreamErrors, UInt64(count))
-        case .stalled: tally.add(.http2Stalls)
-        case .exceeded(let excess, let address):
-            tally.add(.http2Excesses)
-            guard settings.options.logsAccess, settings.options.logRule.form == .json else {
-                return
-            }
-            log.begin()
-            log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
-            log.member("client", address.text)
-            log.member("protocol", ClientProtocol.http2.rawValue)
-            log.member("problem", excess.rawValue)
-            log.end()
-        }
+    /// A client's HTTP/2 connection ends, since a limit was exceeded.
+    func exceeded(_ excess: HTTP2Excess, _ address: IPAddress) {
+        tally.add(.http2Excesses)
+        guard settings.options.logsAccess, settings.options.logRule.form == .json else { return }
+        log.begin()
+        log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
+        log.member("client", address.text)
+        log.member("protocol", ClientProtocol.http2.rawValue)
+        log.member("problem", excess.rawValue)
+        log.end()
     }
 
     func clientTLSFailed(_ failure: TLSFailure, _ address: IPAddress) {
@@ -151,25 +141,7 @@ extension ProxyLoop {
 
 // The event loop's services for origins' pools.
 extension ProxyLoop: OriginHost {
-    func note(_ event: OriginEvent) {
-        switch event {
-        case .connectBegan: tally.add(.originConnects)
-        case .handshakeFailed(let failure):
-            tally.add(.originTLSFailures)
-            if failure.isAboutCertificate { tally.add(.originCertificateFailures) }
-        case .connectFailed: tally.add(.originConnectFailures)
-        case .connectionReused: tally.add(.originReuses)
-        case .http2Began: tally.add(.originHTTP2Connections)
-        case .http2Ended: tally.add(.originHTTP2Ended)
-        case .streamBegan: tally.add(.originHTTP2Streams)
-        case .http2Frames(let counts):
-            tally.add(.originHTTP2ResetsReceived, UInt64(counts.resetsReceived))
-            tally.add(.originHTTP2ResetsSent, UInt64(counts.resetsSent))
-            tally.add(.originHTTP2GoAways, UInt64(counts.goAways))
-        case .queued: tally.add(.originQueued)
-        case .dequeued(let time): tally.add(.originQueue, nanoseconds: time)
-        case .queueFull: tally.add(.originQueueFull)
-        case .queueTimeout: tally.add(.originQueueTimeouts)
-        }
-    }
+    func count(_ counter: Counter, _ amount: UInt64) { tally.add(counter, amount) }
+
+    func dequeued(after nanoseconds: UInt64) { tally.add(.originQueue, nanoseconds: nanoseconds) }
 }

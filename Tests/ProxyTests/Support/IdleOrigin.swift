@@ -1,6 +1,7 @@
 import EventLoops
 import Glibc
 import HTTPWire
+import Telemetry
 import Testing
 
 @testable import Proxy
@@ -40,7 +41,8 @@ final class IdleOrigin {
 
     private final class Host: OriginHost {
         let heads = HeadScratch()
-        func note(_ event: OriginEvent) {}
+        func count(_ counter: Counter, _ amount: UInt64) {}
+        func dequeued(after nanoseconds: UInt64) {}
     }
 
     /// A request that only waits.

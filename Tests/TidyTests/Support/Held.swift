@@ -51,7 +51,7 @@ enum Held {
         "Sources/proxy/Proxy/Origins/OriginServer.swift": "lists of streams",
         "Sources/proxy/Proxy/Origins/HTTP1OriginStream.swift":
             "how a request counts at its server, bytes, and HTTPWire's scanner",
-        "Sources/proxy/Proxy/Requests/Exchange.swift":
+        "Sources/proxy/Proxy/Requests/ExchangeState.swift":
             "the machine, content, bytes, the origin's side, and the record for the log",
         "Sources/proxy/Proxy/Requests/HeldBody.swift": "a digest",
         "Sources/proxy/Proxy/Requests/ServiceCall.swift": "bytes",

@@ -209,6 +209,18 @@ protocol ClientConnection: AnyObject {
     func abort()
 }
 
+extension ClientConnection where Self: Connection {
+    /// Takes the certificate that the client sent in its TLS handshake.
+    func noteCertificate() {
+        guard asksClients, client.provenance.certificate == nil, let shown = clientCertificate
+        else { return }
+        client.provenance.certificate = ClientCertificate(
+            fingerprint: shown.fingerprint,
+            subject: shown.subject
+        )
+    }
+}
+
 // HTTP/1.1 has no windows.
 extension ClientConnection {
     var waitingBytes: Int { 0 }
@@ -220,18 +232,6 @@ enum ClientProtocol: String, CaseIterable, Sendable {
     case http10 = "http/1.0"
     case http11 = "http/1.1"
     case http2 = "h2"
-}
-
-/// What an HTTP/2 connection tells its host for metrics and log.
-enum HTTP2Event {
-    /// A client speaks HTTP/2.
-    case began
-    /// Streams that ended by a client error, or were refused.
-    case streamsFailed(Int)
-    /// A client let the response of a stream wait too long, or too much of it.
-    case stalled
-    /// A limit was exceeded; the connection ends.
-    case exceeded(HTTP2Excess, IPAddress)
 }
 
 /// Why there is no request.
@@ -277,24 +277,6 @@ final class ClientPeer {
     var isTrusted: Bool { provenance.peerIsTrusted }
     var certificate: ClientCertificate? { provenance.certificate }
 
-    /// Tells an origin who the client is: see ``HTTPWire/ProvenanceWriter``.
-    func writeProvenance(
-        _ head: borrowing RequestHead,
-        _ bytes: Span<UInt8>,
-        from address: ClientAddress,
-        keepsHost: Bool,
-        into out: inout [UInt8]
-    ) {
-        provenance.write(head, bytes, address, keepsHost: keepsHost, into: &out)
-    }
-
-    /// Takes the certificate that the client sent in its TLS handshake.
-    func note(_ shown: TLSPeerCertificate) {
-        provenance.certificate = ClientCertificate(
-            fingerprint: shown.fingerprint,
-            subject: shown.subject
-        )
-    }
 }
 
 /// What a client still sends after its last answer: it is read and discarded for a bounded time and

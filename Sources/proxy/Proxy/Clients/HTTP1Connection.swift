@@ -1,5 +1,6 @@
 import EventLoops
 import HTTPWire
+import Telemetry
 import Verification
 
 /// A client's HTTP/1 connection: finds heads, serves one request after the other, lingers, closes.
@@ -159,7 +160,7 @@ final class HTTP1Connection: Connection, ClientConnection {
     private func outputTimedOut() {
         let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
         guard host.settings.timeouts.isTooLittle(taken: taken) else { return watchOutput() }
-        host.clientWasTooSlow()
+        host.tally.add(.clientTimeouts)
         if case .request(let stream) = phase { stream.end = .tooSlow }
         // An orderly end would make an incomplete response look whole, if the response ends with
         // its connection.
@@ -291,20 +292,9 @@ extension HTTP1Connection {
 
     private func beginRequest(_ head: Span<UInt8>, _ settings: ProxySettings) {
         if client.settingsNumber != host.settingsNumber { host.settle(client) }
-        if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
-            client.note(shown)
-        }
-        var fault: Malformed.Reason?
+        noteCertificate()
         let heads = host.heads
-        do throws(Malformed) {
-            try heads.request.read(
-                head,
-                isSecure: client.isSecure,
-                limits: settings.limits.requestHead
-            )
-        } catch {
-            fault = error.reason
-        }
+        let fault = heads.fault(in: head, of: client, settings.limits)
         let stream = HTTP1Stream(heads.request, on: self, settings, isMalformed: fault != nil)
         let owner = host.owner(for: stream, head, fault: fault)
         stream.owner = owner
@@ -375,7 +365,7 @@ extension HTTP1Connection {
     /// Reads and discards the rest of a request's content, then goes on with the next head.
     func skip(_ stream: HTTP1Stream) {
         guard !isClosed else { return }
-        let lingering = lingering
+        let lingering = Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
         phase = .skipping(stream, lingering)
         if unsentBytes > 0 { return watchOutput() }
         awaitRest(lingering)
@@ -396,12 +386,8 @@ extension HTTP1Connection {
     func linger() {
         guard !isClosed else { return }
         inbox = []
-        phase = .lingering(lingering)
+        phase = .lingering(Lingering(host.settings.timeouts, host.settings.limits, now: loop.now))
         if unsentBytes == 0 { finishLingering() } else { watchOutput() }
-    }
-
-    private var lingering: Lingering {
-        Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
     }
 
     private func finishLingering() {
@@ -409,7 +395,7 @@ extension HTTP1Connection {
         resetsOnClose = false
         shutDownOutput()
         guard unsentBytes == 0 else { return watchOutput() }
-        let lingering = lingering
+        let lingering = Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
         phase = .lingering(lingering)
         awaitRest(lingering)
     }

@@ -1,14 +1,13 @@
 import EventLoops
 import HTTPWire
+import Telemetry
 
 // Endings.
 extension HTTP2Connection {
     /// The client has sent its end. Complete requests are still answered.
     func inputEnded() {
         input = .over
-        for channel in session.openChannels where !channel.isInputEnded {
-            (channel.owner as? HTTP2Stream)?.closed()
-        }
+        for stream in streams where !stream.channel.isInputEnded { stream.closed() }
         // A response that is complete may wait for this turn's write.
         if session.openCount == 0 { close() }
     }
@@ -16,18 +15,11 @@ extension HTTP2Connection {
     /// The connection is broken. Content that was verified as a whole is delivered as a whole.
     func inputFailed() {
         input = .over
-        for channel in session.openChannels {
-            guard let stream = channel.owner as? HTTP2Stream, let owner = stream.owner,
-                owner.clientBroke()
-            else { continue }
-            stream.closed()
-        }
+        for stream in streams where stream.owner?.clientBroke() == true { stream.closed() }
         if !hasRequests { close() }
     }
 
-    var hasRequests: Bool {
-        session.openChannels.contains { ($0.owner as? HTTP2Stream)?.owner != nil }
-    }
+    var hasRequests: Bool { streams.contains { $0.owner != nil } }
 
     /// The gateway ends, and tells the client twice: first that it should send no more, and, when
     /// what was on its way has come, which request was the last (RFC 9113 §6.8).
@@ -35,7 +27,7 @@ extension HTTP2Connection {
         guard case .serving = phase, !isDrainAnnounced else { return }
         isDrainAnnounced = true
         session.announceEnd()
-        switch awaited {
+        switch deadline.awaited {
         // The wait for late requests begins after them.
         case .output, .pause: break
         case .nothing, .firstRequest, .restOfHead, .request, .lateRequests, .end:
@@ -59,19 +51,15 @@ extension HTTP2Connection {
         guard !isClosed else { return }
         send()
         guard case .serving = phase, !isClosed else { return }
-        phase = .lingering(lingering)
+        phase = .lingering(Lingering(host.settings.timeouts, host.settings.limits, now: loop.now))
         if unsentBytes == 0 { finishLingering() } else { watchOutput() }
-    }
-
-    private var lingering: Lingering {
-        Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
     }
 
     func finishLingering() {
         shutDownOutput()
         guard unsentBytes == 0 else { return watchOutput() }
         // The client's time begins when it can have all of the responses.
-        let lingering = lingering
+        let lingering = Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
         phase = .lingering(lingering)
         allow(.end, milliseconds: lingering.wait(now: loop.now))
         resumeReading()
@@ -94,27 +82,17 @@ extension HTTP2Connection {
 // Deadlines of the connection itself.
 extension HTTP2Connection {
     func allow(_ what: Awaited, milliseconds: UInt64) {
-        awaited = what
-        let at = loop.now &+ milliseconds
-        deadline = at
-        arm(at)
-    }
-
-    /// Makes ``deadlinePassed()`` run at this time at the latest.
-    func arm(_ at: UInt64) {
-        if let armedAt, armedAt <= at { return }
-        armedAt = at
-        setDeadline(milliseconds: at - min(at, loop.now))
+        deadline.allow(what, milliseconds: milliseconds, on: self)
     }
 
     func ownDeadlinePassed() {
-        let what = awaited
-        awaited = .nothing
+        let what = deadline.awaited
+        deadline.awaited = .nothing
         switch what {
         case .nothing: break
         case .end: close()
         case .restOfHead:
-            host.clientWasTooSlow()
+            host.tally.add(.clientTimeouts)
             session.terminate(.enhanceYourCalm)
             end()
         case .firstRequest, .request, .lateRequests: session.sayGoAway()
@@ -133,7 +111,7 @@ extension HTTP2Connection {
     private func outputTimedOut() {
         let taken = UInt64(max(Int(untakenAtDeadline) - untakenBytes, 0))
         guard host.settings.timeouts.isTooLittle(taken: taken) else { return watchOutput() }
-        host.clientWasTooSlow()
+        host.tally.add(.clientTimeouts)
         closeStreams(.tooSlow)
         reset()
     }

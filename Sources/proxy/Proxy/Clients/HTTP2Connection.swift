@@ -1,5 +1,6 @@
 import EventLoops
 import HTTPWire
+import Telemetry
 import Verification
 
 /// A client's HTTP/2 connection: serves many requests at once.
@@ -47,32 +48,20 @@ final class HTTP2Connection: Connection, ClientConnection {
     let session: HTTP2Session
     let client: ClientPeer
     @exclusivity(unchecked) var phase = Phase.serving
-    @exclusivity(unchecked) var awaited = Awaited.firstRequest
-    @exclusivity(unchecked) var deadline: UInt64?
-    /// The time of the endpoint's deadline: that of the earliest deadline, or before it.
-    @exclusivity(unchecked) var armedAt: UInt64?
+    @exclusivity(unchecked) var deadline = HTTP2Deadline(Awaited.firstRequest)
     var untakenAtDeadline: UInt32 = 0
     @exclusivity(unchecked) var input = Input.reading
     var isDrainAnnounced = false
     /// Streams that had output since the last write.
     @exclusivity(unchecked) private var unsettled: [HTTP2Stream] = []
-    /// Requests under way. Each but the first counts as a connection of the client's address.
-    @exclusivity(unchecked) var countedStreams = 0
-    /// The entry that the client's address had before a reload trusted the address. Requests that
-    /// were under way give back to it what they took, so it is held until the connection ends.
-    private var leftEntry: AddressEntry?
-    /// The count of waiting bytes that the host knows.
-    @exclusivity(unchecked) var countedUnsent = 0
-    /// Too much waits on all connections together, and the most on this one.
-    @exclusivity(unchecked) var mustDrop = false
+    @exclusivity(unchecked) var places = RequestPlaces()
+    @exclusivity(unchecked) private var waiting = WaitingOutput()
     /// A turn was asked for, and what it is for is still to be done.
     @exclusivity(unchecked) private var isDue = false
     /// It serves an event of its own, and sends after that.
     @exclusivity(unchecked) private var isServing = false
     /// The event loop's round in which a response was last sent without a turn.
     @exclusivity(unchecked) private var promptRound = UInt64.max
-    /// The most bytes of one write.
-    private static let writeMax = 64 << 10
     /// The most bytes that are sent without a turn.
     private static let promptMax = 16 << 10
     /// The most requests under way with which a response is sent without a turn.
@@ -100,7 +89,7 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     /// Begins with the bytes that showed that the client speaks HTTP/2.
     func begin(_ bytes: Span<UInt8>) {
-        host.noted(.began)
+        host.tally.add(.http2Connections)
         allow(.firstRequest, milliseconds: host.settings.timeouts.handshake)
         if host.isDraining { drain() }
         feed(bytes)
@@ -115,19 +104,19 @@ final class HTTP2Connection: Connection, ClientConnection {
         // them.
         defer { host.connectionClosed(self) }
         closeStreams()
-        leftEntry?.release(now: MonotonicClock.nanoseconds)
-        leftEntry = nil
-        host.countUnsent(-countedUnsent)
-        countedUnsent = 0
+        places.end()
+        host.countUnsent(waiting.count(0))
     }
 
+    /// The streams that are open.
+    var streams: [HTTP2Stream] { session.openChannels.compactMap { $0.owner as? HTTP2Stream } }
+
     func closeStreams(_ end: ClientEnd? = nil) {
-        for channel in session.openChannels {
-            guard let stream = channel.owner as? HTTP2Stream else { continue }
+        for stream in streams {
             if let end { stream.end = end }
             stream.closed()
             // Both hold each other.
-            channel.owner = nil
+            stream.channel.owner = nil
         }
         while let channel = session.nextNews() {
             (channel.owner as? HTTP2Stream)?.closed()
@@ -140,29 +129,23 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     /// There may be input to read, or input that was read is still to be served.
     override public func inputReady() {
-        switch phase {
-        case .lingering: drainInput()
-        case .serving:
-            if session.hasNews {
-                serveNews()
-            } else if isReadable {
-                readInput()
-            } else if !isDue {
-                // Its turn came before, with an event.
-                return
-            }
-            goOn()
+        if case .lingering = phase { return drainInput() }
+        if session.hasNews {
+            serveNews()
+        } else if isReadable {
+            readInput()
+        } else if !isDue {
+            // Its turn came before, with an event.
+            return
         }
+        goOn()
     }
 
     /// All bytes that waited were sent.
     override public func outputDrained() {
-        switch phase {
-        case .lingering: finishLingering()
-        case .serving:
-            awaited = .nothing
-            goOn()
-        }
+        if case .lingering = phase { return finishLingering() }
+        deadline.awaited = .nothing
+        goOn()
     }
 
     /// The bytes that waited can't be sent.
@@ -170,29 +153,21 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     /// The client has closed both directions, and this was not read yet.
     override public func brokeWhileUnread() {
-        switch phase {
-        case .lingering: close()
-        case .serving: inputFailed()
-        }
+        if case .lingering = phase { close() } else { inputFailed() }
     }
 
     /// What the connection or a stream awaits may not have come in time.
     override public func deadlinePassed() {
-        armedAt = nil
         let now = loop.now
         isServing = true
-        if let deadline, deadline <= now {
-            self.deadline = nil
-            ownDeadlinePassed()
-        }
-        for channel in session.openChannels where !isClosed {
-            guard let stream = channel.owner as? HTTP2Stream else { continue }
-            if let deadline = stream.deadline, deadline <= now { stream.deadlinePassed() }
-            if let deadline = stream.deadline { arm(deadline) }
+        if deadline.passed(now: now) { ownDeadlinePassed() }
+        for stream in streams where !isClosed {
+            if let at = stream.deadline, at <= now { stream.deadlinePassed() }
+            if let at = stream.deadline { deadline.arm(at, on: self) }
         }
         isServing = false
         guard !isClosed else { return }
-        if let deadline { arm(deadline) }
+        if let own = deadline.own { deadline.arm(own, on: self) }
         goOn()
     }
 
@@ -226,7 +201,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         switch fault {
         case .badPreface, .library: close()
         case .excess(let excess):
-            host.noted(.exceeded(excess, client.address))
+            host.exceeded(excess, client.address)
             session.terminate(.enhanceYourCalm)
             end()
         }
@@ -250,31 +225,18 @@ final class HTTP2Connection: Connection, ClientConnection {
     }
 
     private func begin(_ channel: HTTP2Channel, _ built: RequestHeadBuilder.Built) {
-        settleClient()
-        guard takePlace() else { return session.refuse(channel) }
-        if asksClients, client.provenance.certificate == nil, let shown = clientCertificate {
-            client.note(shown)
-        }
+        places.settle(client, on: host)
+        guard places.take(client, on: host) else { return session.refuse(channel) }
+        noteCertificate()
         let bytes = session.heads
         let head = bytes.span.extracting(built.range)
-        let settings = host.settings
         let heads = host.heads
         var fault = built.fault
         // RFC 9110 §7.4: a proxy that is trusted may have had TLS on its side.
         if channel.isHTTPS, !client.isSecure, !client.provenance.peerIsTrusted {
             fault = fault ?? .targetScheme
         }
-        if fault == nil {
-            do throws(Malformed) {
-                try heads.request.read(
-                    head,
-                    isSecure: client.isSecure,
-                    limits: settings.limits.requestHead
-                )
-            } catch {
-                fault = error.reason
-            }
-        }
+        fault = fault ?? heads.fault(in: head, of: client, host.settings.limits)
         // In HTTP/1.1 such a head ends its connection; here only too many of them do.
         if fault != nil { session.clientErred() }
         let stream = HTTP2Stream(heads.request, channel, on: self, isMalformed: fault != nil)
@@ -320,7 +282,7 @@ final class HTTP2Connection: Connection, ClientConnection {
         if session.hasNews { bound() } else { send() }
         guard case .serving = phase, !isClosed else { return }
         let errors = session.takeErrorsCount()
-        if errors > 0 { host.noted(.streamsFailed(errors)) }
+        if errors > 0 { host.tally.add(.http2StreamErrors, UInt64(errors)) }
         if let excess = session.takeExcess() { return failed(.excess(excess)) }
         if session.isOver { return end() }
         let isDone = session.openCount == 0 && !session.hasNews
@@ -332,7 +294,7 @@ final class HTTP2Connection: Connection, ClientConnection {
 
     private func awaitNext(isIdle: Bool) {
         let settings = host.settings
-        switch awaited {
+        switch deadline.awaited {
         case .output, .pause, .end: return
         case .lateRequests where !session.hasSaidGoAway: return
         case .firstRequest where isIdle && !session.isMidHead: return
@@ -349,31 +311,21 @@ final class HTTP2Connection: Connection, ClientConnection {
         } else if isIdle {
             allow(.request, milliseconds: settings.timeouts.idle)
         } else {
-            awaited = .nothing
-            deadline = nil
+            deadline.expect(.nothing)
         }
     }
 
     func send() {
         defer { settle() }
         guard unsentBytes == 0, session.mayHaveOutput else { return }
-        var out = loop.takeOutput()
-        defer { loop.giveBack(&out) }
         do throws(HTTP2Session.Fault) {
-            sending: while true {
-                try session.send(into: &out, atMost: Self.writeMax, now: loop.now)
-                guard !out.isEmpty else { break }
-                let isAll = out.count < Self.writeMax
-                let outcome = write(out.span)
-                out.removeAll(keepingCapacity: true)
-                switch outcome {
-                case .sent where isAll: break sending
-                case .sent: continue
-                case .queued:
-                    watchOutput()
-                    break sending
-                case .failed: return close()
-                }
+            let outcome = try write { out, max throws(HTTP2Session.Fault) in
+                try session.send(into: &out, atMost: max, now: loop.now)
+            }
+            switch outcome {
+            case .sent: break
+            case .queued: watchOutput()
+            case .failed: close()
             }
         } catch {
             failed(error)
@@ -381,60 +333,21 @@ final class HTTP2Connection: Connection, ClientConnection {
     }
 }
 
-// Concurrent requests count like connections: each costs as much as a connection of HTTP/1.1,
-// including one to the origin. nginx counts them so, too (limit_conn).
-extension HTTP2Connection {
-    /// Counts one more request; `false` where the connection has a request and may not have more.
-    func takePlace() -> Bool {
-        guard countedStreams == 0 || host.takePlace(of: client.entry) else { return false }
-        countedStreams += 1
-        return true
-    }
-
-    /// A request is over. Safe to call again.
-    func giveBackPlace(of stream: HTTP2Stream) {
-        guard stream.isCounted else { return }
-        stream.isCounted = false
-        countedStreams -= 1
-        if countedStreams > 0 { host.giveBackPlace(of: client.entry) }
-    }
-
-    /// Applies the current settings to the client. Requests under way are counted with the new
-    /// entry of the address.
-    func settleClient() {
-        guard client.settingsNumber != host.settingsNumber else { return }
-        let places = max(countedStreams - 1, 0)
-        let before = client.entry
-        // Requests under way give back to it what they have used of it.
-        let isUsed = countedStreams > 0 && before?.holdAgain(max: nil) == true
-        for _ in 0..<places { host.giveBackPlace(of: before) }
-        host.settle(client)
-        for _ in 0..<places { host.keepPlace(of: client.entry) }
-        guard isUsed, let before else { return }
-        if client.entry == nil, leftEntry == nil {
-            leftEntry = before
-        } else {
-            before.release(now: MonotonicClock.nanoseconds)
-        }
-    }
-}
-
 // Output that waits for the client's windows.
 extension HTTP2Connection {
     /// What may still be dropped.
-    var waitingBytes: Int { mustDrop ? 0 : session.unsentBytes }
+    var waitingBytes: Int { waiting.mustDrop ? 0 : session.unsentBytes }
 
     func dropWaiting() {
-        mustDrop = true
+        waiting.mustDrop = true
         schedule()
     }
 
     /// Tells the host how many bytes wait.
     func countUnsent() {
-        let change = session.unsentBytes - countedUnsent
-        guard change != 0, !isClosed else { return }
-        countedUnsent = session.unsentBytes
-        host.countUnsent(change)
+        guard !isClosed else { return }
+        let change = waiting.count(session.unsentBytes)
+        if change != 0 { host.countUnsent(change) }
     }
 
     /// Notes which responses wait for the client after a write, and bounds them.
@@ -447,15 +360,14 @@ extension HTTP2Connection {
     /// Bounds the output that waits for the client.
     func bound() {
         guard !isClosed else { return }
-        if mustDrop || session.unsentBytesExceed {
-            let worstFirst = session.openChannels.sorted {
-                $0.outgoingCount > $1.outgoingCount
+        if waiting.mustDrop || session.unsentBytesExceed {
+            let waiters = streams.filter(\.channel.isStalled)
+            for stream in waiters.sorted(by: { $0.channel.outgoingCount > $1.channel.outgoingCount }
+            )
+            where waiting.mustDrop || session.unsentBytesExceed {
+                stream.endStalled(.enhanceYourCalm)
             }
-            for channel in worstFirst where channel.isStalled {
-                guard mustDrop || session.unsentBytesExceed else { break }
-                (channel.owner as? HTTP2Stream)?.endStalled(.enhanceYourCalm)
-            }
-            mustDrop = false
+            waiting.mustDrop = false
         }
         countUnsent()
     }

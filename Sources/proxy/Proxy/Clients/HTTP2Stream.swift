@@ -1,5 +1,6 @@
 import EventLoops
 import HTTPWire
+import Telemetry
 import Verification
 
 /// One request on an HTTP/2 connection, and its response.
@@ -61,7 +62,10 @@ final class HTTP2Stream {
 
     func closed() {
         deadline = nil
-        connection.giveBackPlace(of: self)
+        if isCounted {
+            isCounted = false
+            connection.places.giveBack(connection.client, on: connection.host)
+        }
         leave()?.clientClosed(end)
         if case .active(let tunnel) = tunnelling {
             tunnelling = .over
@@ -75,7 +79,7 @@ final class HTTP2Stream {
         countAtDeadline = count
         let at = connection.loop.now &+ milliseconds
         deadline = at
-        connection.arm(at)
+        connection.deadline.arm(at, on: connection)
     }
 
     /// The awaited input or output did not come in time.
@@ -86,7 +90,7 @@ final class HTTP2Stream {
         if channel.isStalled {
             let taken = channel.sentCount &- countAtDeadline
             guard settings.timeouts.isTooLittle(taken: taken) else { return watchOutput() }
-            connection.host.clientWasTooSlow()
+            connection.host.tally.add(.clientTimeouts)
             return endStalled(.cancel)
         }
         if case .active(let tunnel) = tunnelling { return tunnel.failed(self) }
@@ -110,7 +114,7 @@ final class HTTP2Stream {
     /// The client lets the response wait too long, or too much of it.
     func endStalled(_ code: HTTP2Code) {
         guard end != .tooSlow else { return }
-        connection.host.noted(.stalled)
+        connection.host.tally.add(.http2Stalls)
         end = .tooSlow
         session.reset(channel, code)
         connection.schedule()

@@ -1,5 +1,6 @@
 package import EventLoops
 import HTTPWire
+import Verification
 
 /// The connections of an event loop's clients, what counts as one, and how often refused
 /// connections are reported.
@@ -48,6 +49,66 @@ struct OpenConnections {
             let count = certificatePace.count(now: MonotonicClock.nanoseconds)
         else { return }
         certificateRefused?(failure.reason, address, count)
+    }
+}
+
+/// The requests under way on an HTTP/2 connection.
+///
+/// Each but the first counts as a connection of the client's address: it costs as much as a
+/// connection of HTTP/1.1, including one to the origin. nginx counts them so, too (limit_conn).
+struct RequestPlaces {
+    private var count = 0
+    /// The entry that the client's address had before a reload trusted the address. Requests that
+    /// were under way give back to it what they took, so it is held until the connection ends.
+    private var leftEntry: AddressEntry?
+
+    /// Counts one more request; `false` where the connection has a request and may not have more.
+    mutating func take(_ client: ClientPeer, on host: ProxyLoop) -> Bool {
+        guard count == 0 || host.takePlace(of: client.entry) else { return false }
+        count += 1
+        return true
+    }
+
+    /// A request is over.
+    mutating func giveBack(_ client: ClientPeer, on host: ProxyLoop) {
+        count -= 1
+        if count > 0 { host.giveBackPlace(of: client.entry) }
+    }
+
+    /// Applies the current settings to the client. Requests under way are counted with the new
+    /// entry of the address.
+    mutating func settle(_ client: ClientPeer, on host: ProxyLoop) {
+        guard client.settingsNumber != host.settingsNumber else { return }
+        let places = max(count - 1, 0)
+        let before = client.entry
+        // Requests under way give back to it what they have used of it.
+        let isUsed = count > 0 && before?.holdAgain(max: nil) == true
+        for _ in 0..<places { host.giveBackPlace(of: before) }
+        host.settle(client)
+        for _ in 0..<places { host.keepPlace(of: client.entry) }
+        guard isUsed, let before else { return }
+        if client.entry == nil, leftEntry == nil {
+            leftEntry = before
+        } else {
+            before.release(now: MonotonicClock.nanoseconds)
+        }
+    }
+
+    /// The connection ends.
+    mutating func end() { leftEntry.take()?.release(now: MonotonicClock.nanoseconds) }
+}
+
+/// Bytes of an HTTP/2 connection's responses that wait for the client's windows.
+struct WaitingOutput {
+    /// The count that the host knows.
+    private var counted = 0
+    /// Too much waits on all connections together, and the most on this one.
+    var mustDrop = false
+
+    /// Returns the change since the last call.
+    mutating func count(_ bytes: Int) -> Int {
+        defer { counted = bytes }
+        return bytes - counted
     }
 }
 

@@ -1,4 +1,7 @@
+import AppAttest
+import Cryptography
 import Glibc
+import HTTPWire
 
 /// Chooses one of several servers, by their places. It allocates nothing once it is made.
 struct Balancer {
@@ -92,5 +95,32 @@ struct Balancer {
         word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
         word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
         return word ^ (word >> 31)
+    }
+}
+
+// The choice of requests for the same server.
+extension Balance {
+    /// The value that requests for the same server have in common, where the balance uses a hash.
+    ///
+    /// - passed: the key that has proven the request. With an unproved key id a client could choose
+    ///   its server.
+    func affinity(of address: IPAddress, passed: KeyID?) -> UInt64 {
+        switch self {
+        case .roundRobin, .leastRequests: return 0
+        case .hashAddress: return address.affinity
+        case .hashKey:
+            guard let passed else { return address.affinity }
+            // A digest has 32 bytes; any eight of them are evenly distributed.
+            return passed.digest.firstWord
+        }
+    }
+}
+
+extension IPAddress {
+    fileprivate var affinity: UInt64 {
+        switch self {
+        case .v4(let address): UInt64(address)
+        case .v6(let high, let low): high ^ low
+        }
     }
 }

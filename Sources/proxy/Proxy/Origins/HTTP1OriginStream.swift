@@ -6,7 +6,7 @@ final class HTTP1OriginStream: OriginConnection, DialedStream {
     /// The purpose of the connection.
     enum Use {
         /// It connects for a request. Leaves to `busy`, `trial`, closed.
-        case dial(OriginDial)
+        case dial(any StreamSeeker)
         /// It connects to see whether the server answers. Leaves to closed.
         case trial
         /// Carries a request. Leaves to `idle`, `tunnel`, closed.

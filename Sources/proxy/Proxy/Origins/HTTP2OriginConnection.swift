@@ -1,5 +1,6 @@
 import EventLoops
 import HTTPWire
+import Telemetry
 
 /// A connection to a server that speaks HTTP/2. It carries many requests at once.
 ///
@@ -40,18 +41,13 @@ final class HTTP2OriginConnection: OriginConnection {
     @exclusivity(unchecked) private(set) var served: UInt64 = 0
     /// Milliseconds for which it is kept without a request.
     @exclusivity(unchecked) private var idleTime = idleMilliseconds
-    @exclusivity(unchecked) private var awaited = Awaited.nothing
-    @exclusivity(unchecked) private var deadline: UInt64?
-    /// The time of the endpoint's deadline: that of the earliest deadline, or before it.
-    @exclusivity(unchecked) private var armedAt: UInt64?
+    @exclusivity(unchecked) private var deadline = HTTP2Deadline(Awaited.nothing)
     /// Bytes can't be sent; the next turn ends the connection.
     @exclusivity(unchecked) private var isBroken = false
     /// A turn was asked for, and what it is for is still to be done.
     @exclusivity(unchecked) private var isDue = false
     /// It serves its news.
     @exclusivity(unchecked) private var isServing = false
-    /// The most bytes of one write.
-    private static let writeMax = 64 << 10
     /// The most content of a request that waits for the connection's turn.
     private static let gatheredMax = 16 << 10
     /// The most reads of what came before the connection broke. With the smallest reads these are
@@ -133,8 +129,8 @@ final class HTTP2OriginConnection: OriginConnection {
         stream.place = streams.count
         streams.append(stream)
         served &+= 1
-        host.note(.streamBegan)
-        if case .request = awaited { expectNothing() }
+        host.count(.originHTTP2Streams)
+        if case .request = deadline.awaited { deadline.expect(.nothing) }
     }
 
     /// A request has left its stream.
@@ -268,7 +264,10 @@ final class HTTP2OriginConnection: OriginConnection {
         if session.hasNews || isReadable && isUsable || mayEnd { schedule() }
         // Windows may have opened, and streams may have ended.
         send()
-        host.note(.http2Frames(session.takeCounts()))
+        let counts = session.takeCounts()
+        host.count(.originHTTP2ResetsReceived, UInt64(counts.resetsReceived))
+        host.count(.originHTTP2ResetsSent, UInt64(counts.resetsSent))
+        host.count(.originHTTP2GoAways, UInt64(counts.goAways))
         settle()
     }
 
@@ -277,7 +276,7 @@ final class HTTP2OriginConnection: OriginConnection {
         switch session.standing {
         case .open:
             phase = .serving
-            expectNothing()
+            deadline.expect(.nothing)
             shared.made(self)
             schedule()
         // Otherwise another connection would be made at once, and ended as soon.
@@ -304,16 +303,16 @@ final class HTTP2OriginConnection: OriginConnection {
 
     /// Ends a connection that nothing needs, or gives it time for a next request.
     private func settle() {
-        if case .pong = awaited, !session.awaitsPong {
-            expectNothing()
+        if case .pong = deadline.awaited, !session.awaitsPong {
+            deadline.expect(.nothing)
             shared.serveLine()
         }
         guard streamCount == 0 else { return }
         switch phase {
         case .making: break
         case .serving:
-            if case .request = awaited { return }
-            if case .pong = awaited { return }
+            if case .request = deadline.awaited { return }
+            if case .pong = deadline.awaited { return }
             if idleTime == 0 { return retire() }
             allow(.request, milliseconds: idleTime)
         case .retired: end()
@@ -348,19 +347,12 @@ final class HTTP2OriginConnection: OriginConnection {
     /// Hands the session's bytes to the socket.
     func send() {
         guard !isBroken, unsentBytes == 0, session.mayHaveOutput else { return }
-        var out = loop.takeOutput()
-        defer { loop.giveBack(&out) }
         do throws(HTTP2ClientSession.Fault) {
-            while unsentBytes == 0 {
-                try session.send(into: &out, atMost: Self.writeMax, now: loop.now)
-                guard !out.isEmpty else { return }
-                messageBegins()
-                let isAll = out.count < Self.writeMax
-                let outcome = write(out.span)
-                out.removeAll(keepingCapacity: true)
-                if case .failed = outcome { return broke() }
-                if isAll { return }
+            let outcome = try write { out, max throws(HTTP2ClientSession.Fault) in
+                try session.send(into: &out, atMost: max, now: loop.now)
+                if !out.isEmpty { messageBegins() }
             }
+            if case .failed = outcome { broke() }
         } catch {
             broke()
         }
@@ -375,32 +367,16 @@ final class HTTP2OriginConnection: OriginConnection {
     // MARK: Deadlines
 
     private func allow(_ what: Awaited, milliseconds: UInt64) {
-        awaited = what
-        let at = loop.now &+ milliseconds
-        deadline = at
-        arm(at)
-    }
-
-    private func expectNothing() {
-        awaited = .nothing
-        deadline = nil
+        deadline.allow(what, milliseconds: milliseconds, on: self)
     }
 
     /// Makes ``deadlinePassed()`` run at this time at the latest.
-    func arm(_ at: UInt64) {
-        if let armedAt, armedAt <= at { return }
-        armedAt = at
-        setDeadline(milliseconds: at - min(at, loop.now))
-    }
+    func arm(_ at: UInt64) { deadline.arm(at, on: self) }
 
     /// What the connection or a request awaits may not have come in time.
     override func deadlinePassed() {
-        armedAt = nil
         let now = loop.now
-        if let deadline, deadline <= now {
-            self.deadline = nil
-            ownDeadlinePassed()
-        }
+        if deadline.passed(now: now) { ownDeadlinePassed() }
         for stream in streams where !isClosed {
             guard let deadline = stream.deadline else { continue }
             if deadline <= now { stream.deadlinePassed() }
@@ -408,13 +384,13 @@ final class HTTP2OriginConnection: OriginConnection {
         }
         shared.lineDeadlinesPassed(now)
         guard !isClosed else { return }
-        if let deadline { arm(deadline) }
+        if let own = deadline.own { arm(own) }
         goOn()
     }
 
     private func ownDeadlinePassed() {
-        let what = awaited
-        awaited = .nothing
+        let what = deadline.awaited
+        deadline.awaited = .nothing
         switch what {
         case .nothing: break
         case .greeting: failed(.connectTimedOut)

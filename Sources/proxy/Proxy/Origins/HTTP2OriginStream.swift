@@ -6,9 +6,9 @@ final class HTTP2OriginStream {
     /// The progress of the stream.
     private enum State {
         /// It waits for a connection with a free stream. Leaves to `granted`, `over`.
-        case waiting(OriginDial, as: WaitingLine.Waiter)
+        case waiting(any StreamSeeker, as: WaitingLine.Waiter)
         /// It has a place on a connection, and its dial has not ended. Leaves to `joined`, `over`.
-        case granted(HTTP2OriginConnection, OriginDial)
+        case granted(HTTP2OriginConnection, any StreamSeeker)
         /// The request begins. Leaves to `busy`, `over`.
         case joined(HTTP2OriginConnection)
         /// It has a request. Leaves to `over`.
@@ -68,7 +68,7 @@ final class HTTP2OriginStream {
     /// A stream that waits for a connection.
     convenience init(
         at server: OriginServer,
-        for dial: OriginDial,
+        for dial: any StreamSeeker,
         as waiter: WaitingLine.Waiter,
         _ shared: SharedConnections,
         on loop: EventLoop
@@ -86,6 +86,8 @@ final class HTTP2OriginStream {
         self.init(.joined(connection), at: server, shared, on: loop)
         takePlace(on: connection)
     }
+
+    var servedBy: any OriginPeer { server }
 
     var waited: UInt64 {
         get { load.waited }

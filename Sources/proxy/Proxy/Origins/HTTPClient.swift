@@ -1,5 +1,6 @@
 package import EventLoops
 package import HTTPWire
+import Telemetry
 
 /// Sends requests of the gateway's own: checks of servers, and calls of services.
 ///
@@ -46,7 +47,8 @@ package final class HTTPClient {
     /// Its calls are no requests of clients, so they are not counted with them.
     private final class Events: OriginHost {
         let heads = HeadScratch()
-        func note(_ event: OriginEvent) {}
+        func count(_ counter: Counter, _ amount: UInt64) {}
+        func dequeued(after nanoseconds: UInt64) {}
     }
 
     /// Sends a request.

@@ -1,5 +1,6 @@
 import EventLoops
 import HTTPWire
+import Telemetry
 
 /// A connection to a server, plain or under TLS: its connect, and its handshake.
 ///
@@ -17,6 +18,7 @@ class OriginConnection: Connection {
     }
 
     final let server: OriginServer
+    final var servedBy: any OriginPeer { server }
     final let host: any OriginHost
     /// When the connect, or the request, began: milliseconds of ``EventLoop/now``.
     final var begunAt: UInt64
@@ -47,7 +49,7 @@ class OriginConnection: Connection {
             close()
             throw error
         }
-        host.note(.connectBegan)
+        host.count(.originConnects)
         // A Unix socket is connected at once, and no event follows.
         if !isConnecting, isSecure, case .failed = beginHandshake() {
             close()
@@ -68,8 +70,11 @@ class OriginConnection: Connection {
 
     /// Counts that the server took no connection.
     final func noteFailure(_ error: SocketError) {
-        if let handshakeFault { host.note(.handshakeFailed(handshakeFault)) }
-        host.note(.connectFailed)
+        if let handshakeFault {
+            host.count(.originTLSFailures)
+            if handshakeFault.isAboutCertificate { host.count(.originCertificateFailures) }
+        }
+        host.count(.originConnectFailures)
         server.connectFailed(error, begunAt: begunAt, on: loop)
     }
 

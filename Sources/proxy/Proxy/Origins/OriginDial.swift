@@ -1,12 +1,13 @@
 import EventLoops
 import Services
+import Telemetry
 
 /// Connects to the servers of an origin, one after another, until one takes the connection.
 ///
 /// The dial does not wait for one slow server alone: after ``headStartMilliseconds`` it also tries
 /// the next one, and the first that answers gets the request. Nothing has been sent by then, so
 /// this suits every request. HAProxy and nginx wait for their connect timeout first.
-final class OriginDial {
+final class OriginDial: StreamSearch, StreamSeeker {
     /// The time for which the dial waits for one server alone, as RFC 8305 §8 recommends.
     private static let headStartMilliseconds: UInt64 = 250
     /// Connects that run at the same time.
@@ -48,7 +49,7 @@ final class OriginDial {
         end = demand.end
     }
 
-    var lastServer: OriginServer? { tried.last }
+    var lastServer: (any OriginPeer)? { tried.last }
 
     private var unreached: Unreached {
         let isTLS = failure == .originTLSFailed
@@ -81,7 +82,7 @@ final class OriginDial {
 
     /// A connect succeeded.
     func connected(_ stream: any DialedStream) {
-        stream.server.health.connected(now: pool.loop.now)
+        stream.servedBy.settings.state.health.connected(now: pool.loop.now)
         running.removeAll { $0 === stream }
         guard let owner = finish() else { return stream.close() }
         stream.take(for: owner, flow: flow)
@@ -119,7 +120,7 @@ final class OriginDial {
         stream.setDeadline(milliseconds: last - now)
         guard running.count < Self.parallelMax, case .server(let next) = choose(onlyFit: true)
         else { return }
-        stream.server.health.suspected(until: last)
+        stream.servedBy.settings.state.health.suspected(until: last)
         tell(tryServers(.server(next)))
     }
 
@@ -147,7 +148,7 @@ final class OriginDial {
                 case .waits: return .waiting
                 case .room: break
                 case .full:
-                    pool.host.note(.queueFull)
+                    pool.host.count(.originQueueFull)
                     failure = .originQueueFull
                     break trying
                 }
@@ -178,7 +179,7 @@ final class OriginDial {
         } catch {
             failure = Self.failure(of: error)
             guard error != .noStream else { return .failed }
-            pool.host.note(.connectFailed)
+            pool.host.count(.originConnectFailures)
             server.connectFailed(error, begunAt: pool.loop.now, on: pool.loop)
             return .failed
         }
@@ -241,7 +242,7 @@ extension OriginDial {
         self.pool = pool
         waitNumber = number
         guard waitBeganAt == 0 else { return }
-        pool.host.note(.queued)
+        pool.host.count(.originQueued)
         waitBeganAt = MonotonicClock.nanoseconds
         // Waiting once more does not restart the time.
         guard waitsUntil == .max else { return }
@@ -254,7 +255,7 @@ extension OriginDial {
         let time = MonotonicClock.nanoseconds &- waitBeganAt
         waitBeganAt = 0
         waited &+= time
-        pool.host.note(.dequeued(time))
+        pool.host.dequeued(after: time)
     }
 
     /// The dial has a place at a server.
@@ -271,7 +272,7 @@ extension OriginDial {
     /// The dial has a connection that another request has used.
     func given(_ stream: any DialedStream) {
         endWait()
-        pool.host.note(.connectionReused)
+        pool.host.count(.originReuses)
         connected(stream)
     }
 
@@ -284,24 +285,15 @@ extension OriginDial {
 
     func displaced() {
         endWait()
-        pool.host.note(.queueFull)
+        pool.host.count(.originQueueFull)
         failure = .originQueueFull
         finish()?.originUnreachable(unreached)
     }
 
     func waitedTooLong() {
         endWait()
-        pool.host.note(.queueTimeout)
+        pool.host.count(.originQueueTimeouts)
         failure = .originQueueTimeout
         finish()?.originUnreachable(unreached)
     }
-}
-
-/// Why no server took a connection.
-struct Unreached {
-    let failure: OriginFailure
-    /// The server that was tried last.
-    var server: OriginServer?
-    /// Why the handshake with that server failed, where it did.
-    var tlsFailure: TLSFailure?
 }

@@ -1,5 +1,6 @@
 import EventLoops
 import Services
+import Telemetry
 
 /// One origin on one event loop: its servers, the choice among them, and connections to them.
 final class OriginPool {
@@ -57,7 +58,7 @@ final class OriginPool {
         /// (``OriginSettings/preface``).
         var ends: OriginPreface.Ends?
         /// A server that is chosen only when no other is left.
-        var avoided: OriginServer?
+        var avoided: (any OriginPeer)?
         /// When connects end at the latest, milliseconds of ``EventLoop/now``.
         var end = UInt64.max
     }
@@ -66,8 +67,9 @@ final class OriginPool {
     func connect(for owner: any OriginStreamOwner, _ demand: Demand) -> Connecting {
         let preface = settings.preface.bytes(demand.ends)
         let (affinity, reusesIdle) = (demand.affinity, demand.reusesIdle)
-        let other = demand.avoided.flatMap { avoided in
-            choose(after: [avoided], affinity: affinity, reusesIdle: reusesIdle, onlyFit: true)
+        let avoided = demand.avoided.flatMap { avoided in servers.first { $0 === avoided } }
+        let other = avoided.map {
+            choose(after: [$0], affinity: affinity, reusesIdle: reusesIdle, onlyFit: true)
         }
         let choice: Choice
         if case .server = other, let other {
@@ -82,7 +84,7 @@ final class OriginPool {
             return .failed(Unreached(failure: .originDown, server: servers.last))
         case .server(let server):
             guard reusesIdle, let ready = ready(server, preface) else { break }
-            host.note(.connectionReused)
+            host.count(.originReuses)
             ready.take(for: owner, flow: demand.flow)
             return .connected(ready)
         case .full: break
@@ -209,7 +211,7 @@ final class OriginPool {
                 stream.setDeadline(milliseconds: settings.rules.connectTimeout)
             }
         } catch {
-            host.note(.connectFailed)
+            host.count(.originConnectFailures)
             server.connectFailed(error, begunAt: loop.now, on: loop)
         }
     }

@@ -1,7 +1,7 @@
 import EventLoops
 
 /// One server of an origin on one event loop.
-final class OriginServer {
+final class OriginServer: OriginPeer {
     let settings: OriginServerSettings
     /// Whether its connections carry many requests at once.
     let isShared: Bool

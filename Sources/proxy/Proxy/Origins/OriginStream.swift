@@ -1,5 +1,7 @@
 import EventLoops
 import HTTPWire
+import Services
+import Telemetry
 
 /// The origin's side of one request: how it goes to a server, and how its response comes.
 ///
@@ -7,7 +9,8 @@ import HTTPWire
 /// ``receive(for:)``; then it releases the stream, or resets it. The stream decides the
 /// form of the bytes, and what becomes of the connection. Its counterpart is ``ClientStream``.
 protocol OriginStream: AnyObject {
-    var server: OriginServer { get }
+    /// The server at the other end.
+    var servedBy: any OriginPeer { get }
     /// Whether a request before this one used the connection.
     var isReused: Bool { get }
     /// Nanoseconds from the last head byte of the request to the first of its response; 0 before.
@@ -82,6 +85,42 @@ protocol OriginStream: AnyObject {
     func close()
 }
 
+/// A server of an origin, as requests see it.
+protocol OriginPeer: AnyObject {
+    var settings: OriginServerSettings { get }
+}
+
+/// The search for a stream, while it runs.
+protocol StreamSearch: AnyObject {
+    /// Nanoseconds for which it has waited for a place at a server.
+    var waited: UInt64 { get }
+    /// The server that was tried last.
+    var lastServer: (any OriginPeer)? { get }
+    /// Ends the search. Its owner no longer needs a stream.
+    func cancel()
+}
+
+/// Why no server took a connection.
+struct Unreached {
+    let failure: OriginFailure
+    /// The server that was tried last.
+    var server: (any OriginPeer)?
+    /// Why the handshake with that server failed, where it did.
+    var tlsFailure: TLSFailure?
+}
+
+/// Who looks for streams: what a stream tells it.
+protocol StreamSeeker: AnyObject {
+    /// The flow in which the event loop schedules the stream.
+    var flow: Int { get }
+    /// The stream can take the request.
+    func connected(_ stream: any DialedStream)
+    /// It can't be had.
+    func failed(_ stream: any DialedStream, _ error: SocketError)
+    /// The deadline that was set for it has passed.
+    func deadlinePassed(_ stream: any DialedStream)
+}
+
 /// A stream that is looked for: while its connection is made, or while it waits for a connection.
 protocol DialedStream: OriginStream {
     /// Whether it can take its request.
@@ -141,32 +180,14 @@ protocol OriginStreamOwner: AnyObject {
 protocol OriginHost: AnyObject {
     /// The memory in which responses' heads are read.
     var heads: HeadScratch { get }
-    /// Counts events on the way to a server.
-    func note(_ event: OriginEvent)
+    /// Counts what happens on the way to a server.
+    func count(_ counter: Counter, _ amount: UInt64)
+    /// A request no longer waits for a place at a server.
+    func dequeued(after nanoseconds: UInt64)
 }
 
-/// An event on the way to a server.
-enum OriginEvent {
-    case connectBegan
-    case connectFailed
-    /// The handshake failed; the event of a failed connect follows.
-    case handshakeFailed(TLSFailure)
-    case connectionReused
-    /// A connection of HTTP/2 takes requests.
-    case http2Began
-    /// It takes no more.
-    case http2Ended
-    /// A request has a stream of it.
-    case streamBegan
-    case http2Frames(HTTP2ClientSession.Counts)
-    /// A request waits for a place at a server.
-    case queued
-    /// The request no longer waits, after this number of nanoseconds.
-    case dequeued(UInt64)
-    /// A request found the queue full, or had to leave it for another one.
-    case queueFull
-    /// A request waited too long.
-    case queueTimeout
+extension OriginHost {
+    func count(_ counter: Counter) { count(counter, 1) }
 }
 
 /// The result of ``OriginStream/receive(for:)``.

@@ -1,6 +1,7 @@
 import EventLoops
 import Glibc
 import HTTPWire
+import Telemetry
 
 /// The HTTP/2 connections of one event loop to one server, and the requests that wait for a stream.
 ///
@@ -57,9 +58,9 @@ final class SharedConnections {
     ///
     /// - Throws: of the connect, where the request needs one; ``SocketError/noStream`` where too
     ///   many wait.
-    func stream(for dial: OriginDial) throws(SocketError) -> HTTP2OriginStream {
+    func stream(for dial: any StreamSeeker) throws(SocketError) -> HTTP2OriginStream {
         if let stream = freeStream() {
-            host.note(.connectionReused)
+            host.count(.originReuses)
             return stream
         }
         lastNumber += 1
@@ -137,7 +138,7 @@ final class SharedConnections {
     func made(_ connection: HTTP2OriginConnection) {
         making = nil
         open.append(connection)
-        host.note(.http2Began)
+        host.count(.originHTTP2Connections)
         server.health.connected(now: loop.now)
         serveLine()
     }
@@ -160,7 +161,7 @@ final class SharedConnections {
     /// A connection takes no more requests.
     func ended(_ connection: HTTP2OriginConnection) {
         open.removeAll { $0 === connection }
-        host.note(.http2Ended)
+        host.count(.originHTTP2Ended)
         serveLine()
     }
 

@@ -19,9 +19,9 @@ import Verification
 ///
 /// Nothing waits here, so it is a function and no machine. ``Flow`` begins with the verdict.
 struct Admission {
-    private let exchange: Exchange
+    private let exchange: ExchangeState
 
-    init(_ exchange: Exchange) { self.exchange = exchange }
+    init(_ exchange: ExchangeState) { self.exchange = exchange }
 
     private var proxy: ProxyLoop { exchange.proxy }
     private var settings: ProxySettings { exchange.settings }
@@ -272,10 +272,8 @@ struct Admission {
         switch exchange.flow.rule.mode {
         case .off:
             let action = exchange.flow.unjudged()
-            guard case .connect = action else { return action }
-            let framing = exchange.flow.facts.framing
-            exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
-            return exchange.forward()
+            exchange.writeHead(head, bytes)
+            return action
         case .deny: return exchange.flow.judged(Verdict(.refuse(.noRule)), .enforced)
         case .observe, .enforce: return Judging(exchange).judge(head, bytes)
         }
@@ -313,13 +311,9 @@ extension Admission {
             return admit(proxy.heads.request, bytes, unclear: .fault(.questionUnclear))
         }
         let heads = proxy.scratch.askedHeads
-        do throws(Malformed) {
-            let isSecure = exchange.peer.isSecure
-            let limits = settings.limits.requestHead
-            try heads.request.read(asked.span, isSecure: isSecure, limits: limits)
-        } catch {
+        if let fault = heads.fault(in: asked.span, of: exchange.peer, settings.limits) {
             proxy.tally.add(.malformedRequests)
-            return admit(proxy.heads.request, bytes, unclear: .malformed(error.reason))
+            return admit(proxy.heads.request, bytes, unclear: .malformed(fault))
         }
         exchange.flow.decides(form, content)
         return admit(heads.request, asked.span)

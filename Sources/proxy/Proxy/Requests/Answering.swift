@@ -9,9 +9,9 @@ import Verification
 /// What the client of a request gets beside an origin's response: the gateway's own answer, notes
 /// in the response's head, or a tunnel.
 struct Answering {
-    private let exchange: Exchange
+    private let exchange: ExchangeState
 
-    init(_ exchange: Exchange) { self.exchange = exchange }
+    init(_ exchange: ExchangeState) { self.exchange = exchange }
 
     private var proxy: ProxyLoop { exchange.proxy }
 
@@ -49,7 +49,7 @@ struct Answering {
     /// The answer to the proxy that has asked: it may forward the request. The answer has the
     /// fields for the origin, and the client's kind of proof.
     private func allowance() -> LocalResponse {
-        exchange.writeVerdict()
+        exchange.originHead.tellVerdict(for: exchange)
         if case .decision(let form, _) = exchange.flow.purpose, form.namesRemoved {
             exchange.originHead.nameRemoved(for: exchange)
         }
@@ -107,11 +107,12 @@ struct Answering {
         let certificate = client.peer.certificate
         let tunnel = Tunnel(idleMilliseconds: idle, isUnix: client.peer.isUnix) { carried in
             exchange.proxy.tally.add(.tunnelsClosed)
-            Audit(exchange).writeLine(
+            LogLine(
+                exchange: exchange,
                 requestBytes: carried.fromClient,
                 responseBytes: carried.fromOrigin,
                 certificate: certificate
-            )
+            ).write()
         }
         guard let (stream, early) = client.upgrade(head, bytes, behind: rest, to: tunnel)
         else { return }

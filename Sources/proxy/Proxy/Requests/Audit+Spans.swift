@@ -37,9 +37,9 @@ extension Audit {
         var all = [serverSpan(spans)]
         for part in spans.parts {
             switch part.part {
-            case .judging: all.append(inner("portcullis.judge", spans, part))
-            case .commit: all.append(inner("portcullis.commit", spans, part))
-            case .party: all.append(inner("portcullis.party", spans, part))
+            case .judging: all.append(inner("portcullis.judge", spans, of: part))
+            case .commit: all.append(inner("portcullis.commit", spans, of: part))
+            case .party: all.append(inner("portcullis.party", spans, of: part))
             case .origin: all.append(originSpan(spans, until: part.until, isAnswered: true))
             case .upload: break
             }
@@ -63,7 +63,7 @@ extension Audit {
     private func inner(
         _ name: String,
         _ spans: RequestSpans,
-        _ part: RequestSpans.Part
+        of part: RequestSpans.Part
     ) -> WrittenSpan {
         WrittenSpan(
             trace: spans.trace,
@@ -105,13 +105,14 @@ extension Audit {
         } else {
             span.attributes.append(("portcullis.rule", .text(exchange.flow.rule.id)))
         }
-        if let (verdict, enforcement) = exchange.flow.verdictState.given {
-            span.attributes.append(("portcullis.verdict", .text(verdict.outcome.word)))
-            let reason = verdict.outcome.reason
+        if let given = exchange.flow.verdictState.given {
+            let outcome = given.verdict.outcome
+            span.attributes.append(("portcullis.verdict", .text(outcome.word)))
+            let reason = outcome.reason
             if !reason.isEmpty { span.attributes.append(("portcullis.reason", .text(reason))) }
-            let isEnforced = enforcement == .enforced
+            let isEnforced = given.enforcement == .enforced
             span.attributes.append(("portcullis.enforced", .flag(isEnforced)))
-            if let platform = verdict.platform {
+            if let platform = given.verdict.platform {
                 span.attributes.append(("portcullis.platform", .text(platform.rawValue)))
             }
         }

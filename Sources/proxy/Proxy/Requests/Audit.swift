@@ -11,9 +11,9 @@ import Verification
 /// The one observer of a request's end: it counts the verdict and the request, for metrics, reports
 /// and guards, remembers a refusal for `portcullis why`, and writes the line of the log.
 struct Audit {
-    let exchange: Exchange
+    let exchange: ExchangeState
 
-    init(_ exchange: Exchange) { self.exchange = exchange }
+    init(_ exchange: ExchangeState) { self.exchange = exchange }
 
     var proxy: ProxyLoop { exchange.proxy }
     var settings: ProxySettings { exchange.settings }
@@ -30,10 +30,11 @@ struct Audit {
     private func writeDown() {
         count()
         remember()
-        writeLine(
+        LogLine(
+            exchange: exchange,
             requestBytes: exchange.client?.contentCount ?? 0,
             responseBytes: exchange.record.responseBytes
-        )
+        ).write()
     }
 
     func count() {
@@ -120,29 +121,25 @@ extension Audit {
 
     private func remember(_ outcome: LocalOutcome, _ fate: RefusalNote.Fate) {
         let asked = exchange.record.asked
-        let finding = exchange.flow.verdictState.given.map { verdict, enforcement in
-            RefusalNote.Finding(verdict, isEnforced: enforcement == .enforced)
+        let finding = exchange.flow.verdictState.given.map {
+            RefusalNote.Finding($0.verdict, isEnforced: $0.enforcement == .enforced)
         }
-        proxy.seen.refusals.add(
-            RefusalNote(
-                at: loop.wallMilliseconds,
-                id: exchange.record.id,
-                trace: exchange.record.trace,
-                client: exchange.account.address,
-                asked: .init(
-                    method: asked.method,
-                    host: asked.host,
-                    path: asked.path,
-                    claims: exchange.record.claims
-                ),
-                outcome: outcome,
-                fate: fate,
-                status: exchange.record.status,
-                place: exchange.call.map { .endpoint($0.name) }
-                    ?? .rule(exchange.flow.rule.id, exchange.flow.rule.mode),
-                finding: finding
-            )
+        let shown = RefusalNote.Asked(
+            method: asked.method,
+            host: asked.host,
+            path: asked.path,
+            claims: exchange.record.claims
         )
+        var note = RefusalNote(
+            at: loop.wallMilliseconds,
+            name: (exchange.record.id, exchange.record.trace),
+            asked: (exchange.account.address, shown),
+            end: (outcome, fate, exchange.record.status),
+            place: exchange.call.map { .endpoint($0.name) }
+                ?? .rule(exchange.flow.rule.id, exchange.flow.rule.mode)
+        )
+        note.finding = finding
+        proxy.seen.refusals.add(note)
     }
 }
 
@@ -155,7 +152,6 @@ extension Audit {
     }
 
     private var reported: ReportedRequest? {
-        // The mode is checked first: a verdict is large to copy.
         if case .off = exchange.flow.rule.mode { return nil }
         return exchange.flow.reported(
             address: exchange.account.address,
@@ -167,16 +163,16 @@ extension Audit {
 extension Flow {
     /// What a report counts of the request; `nil` where it has no verdict.
     fileprivate func reported(address: IPAddress, _ claims: ClientClaims) -> ReportedRequest? {
-        guard let (verdict, enforcement) = verdictState.given else { return nil }
+        guard let given = verdictState.given else { return nil }
         let fate: ReportedRequest.Fate =
-            switch Decision(enforcing: rule, verdict) {
+            switch Decision(enforcing: rule, given.verdict) {
             case .forward: .forwarded
             case .refuse:
-                .refused(Enforcement.bucket(rule, signer: verdict.signer, address: address))
+                .refused(Enforcement.bucket(rule, signer: given.verdict.signer, address: address))
             }
-        let isRefused = if case .refused = fate { enforcement == .enforced } else { false }
+        let isRefused = if case .refused = fate { given.enforcement == .enforced } else { false }
         return ReportedRequest(
-            verdict,
+            given.verdict,
             claims,
             address: address,
             fate: fate,
@@ -234,9 +230,12 @@ extension Audit {
 
     /// Counts the current verdict, once for each request.
     func countVerdict() {
-        guard exchange.flow.verdictState.counts(),
-            let (verdict, enforcement) = exchange.flow.verdictState.given
+        guard exchange.flow.verdictState.counts(), let given = exchange.flow.verdictState.given
         else { return }
+        count(given.verdict, given.enforcement)
+    }
+
+    private func count(_ verdict: Verdict, _ enforcement: Enforcement) {
         // A device that repeats an old assertion has another reason.
         if verdict.outcome == .refuse(.challengeUnknown), verdict.challengeNote != nil {
             proxy.tally.add(.challengesForeign)
@@ -246,7 +245,7 @@ extension Audit {
         case .session: return proxy.tally.add(.sessionsRefused)
         }
         if verdict.risk?.mark != nil, verdict.outcome == .pass { proxy.tally.add(.riskMarks) }
-        if let note = verdict.tokens.integrity, !note.isMet, verdict.refusal == nil {
+        if let note = verdict.integrity, !note.isMet, verdict.refusal == nil {
             proxy.tally.add(.integrityMarks)
         }
         if verdict.outcome == .pass {
@@ -274,17 +273,6 @@ extension Audit {
                 platform: verdict.platform
             )
         )
-    }
-
-    /// What was found of the integrity token of a request that was judged.
-    var integrity: IntegrityNote? {
-        exchange.flow.verdictState.given?.verdict.tokens.integrity
-    }
-
-    /// Notes what was found of the integrity token of an enrolment.
-    func note(_ note: IntegrityNote, passes: Bool) {
-        exchange.record.integrity = note
-        if passes, !note.isMet { proxy.tally.add(.integrityMarks) }
     }
 
     /// Whether the rule's share includes the install that the request names.

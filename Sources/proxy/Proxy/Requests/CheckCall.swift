@@ -114,15 +114,9 @@ final class CheckCall {
     private func begin(_ exchange: Exchange, unclear outcome: LocalOutcome) {
         state = .answering(exchange)
         let own = head
-        do throws(Malformed) {
-            try proxy.heads.request.read(
-                own.span,
-                isSecure: peer.isSecure,
-                limits: proxy.settings.limits.requestHead
-            )
-        } catch {
+        if let fault = proxy.heads.fault(in: own.span, of: peer, proxy.settings.limits) {
             // A reload has lowered the limits since the head was read.
-            return exchange.begin(own.span, fault: error.reason)
+            return exchange.begin(own.span, fault: fault)
         }
         exchange.perform(Admission(exchange).action(own.span, unclear: outcome))
     }
@@ -141,22 +135,13 @@ final class CheckCall {
         if !content.isEmpty { contentFraming = .length(UInt64(content.count)) }
         message = []
         let head = named.bytes
-        var fault = named.fault
+        let heads = proxy.heads
+        let fault = named.fault ?? heads.fault(in: head.span, of: peer, proxy.settings.limits)
         var facts = RequestFacts.malformed
         var misleading: [String] = []
         if fault == nil {
-            do throws(Malformed) {
-                try proxy.heads.request.read(head.span, isSecure: peer.isSecure, limits: limits)
-                facts = RequestFacts(
-                    proxy.heads.request,
-                    head.span,
-                    isPooled: true,
-                    isQuestion: true
-                )
-                misleading = proxy.heads.request.fields.misleading(head.span)
-            } catch {
-                fault = error.reason
-            }
+            facts = RequestFacts(heads.request, head.span, isPooled: true, isQuestion: true)
+            misleading = heads.request.fields.misleading(head.span)
         }
         asked = AskedRequest(
             peer: request.source(bytes),

@@ -1,73 +1,29 @@
-import Cryptography
 import EventLoops
 import HTTPWire
-import KeyStore
-import Rules
 import Services
 import Telemetry
 import Verification
 
 /// One request and its response. It performs the actions of the request's machine, ``Flow``.
 ///
-/// It owns what the machine does not see: the client's stream, the connection to a server, the
-/// content that is here, the head for the origin, and the line for the log. It reports events to
-/// the machine, and decides nothing. Lives on one event loop from the request's head to the
-/// response's end, and serves no other request.
-final class Exchange {
-    let proxy: ProxyLoop
-    let settings: ProxySettings
-    /// The event loop's pools at the time of the request, in the order of `settings.origins`. A
-    /// reload may give the event loop other pools.
-    let pools: [OriginPool]
-    /// The other end of the client's connection.
-    let peer: ClientPeer
-    /// Released when the request has been recorded.
-    private(set) var client: (any ClientStream)?
-    @exclusivity(unchecked) var side = OriginSide()
-    @exclusivity(unchecked) var flow: Flow
-    @exclusivity(unchecked) var content = KeptContent.nothing
-    /// Kept until the response begins, for a second attempt.
-    @exclusivity(unchecked) var originHead: OriginHead
-    /// The service that answers; `nil` where an origin does.
-    var call: ServiceCall?
-    /// The head, while the store is asked for its key: the client's buffer is reused.
-    var keptHead: [UInt8] = []
-    /// The request's device, where its rule asks for that.
-    var device: DeviceVisit?
-    /// Its tokens, where its rule names any.
-    var tokens: ShownTokens?
-    /// The client's address and its limits.
-    var account: AddressAccount
-    @exclusivity(unchecked) var record: RequestRecord
-
-    init(_ proxy: ProxyLoop, for client: any ClientStream, _ facts: RequestFacts) {
-        self.proxy = proxy
-        self.client = client
-        peer = client.peer
-        settings = proxy.settings
-        pools = proxy.pools
-        flow = Flow(facts, fallback: proxy.settings.rules.fallback)
-        originHead = OriginHead(bytes: proxy.takeHead())
-        account = AddressAccount(peer.address)
-        record = RequestRecord(
-            proxy.ids.next(),
-            startedAt: MonotonicClock.nanoseconds,
-            spoken: client.spoken
-        )
-    }
-
-    var loop: EventLoop { proxy.loop }
-
-    /// The connection to the server that has the request.
-    var origin: (any OriginStream)? { side.stream }
-
-    /// Performs an action and all actions that follow.
-    func perform(_ first: Flow.Action) {
+/// It reports events to the machine, and decides nothing. What it knows of the request is in
+/// ``ExchangeState``, which the steps read and fill:
+///
+///     Admission    head → rule
+///     Judging      rule → verdict, and again after a wait
+///     Querying     what other parties say
+///     Flow         verdict → decision
+///     OriginHead   the head for the origin
+///     Relay        the request to a server
+///     Answering    what the client gets
+///     Audit        counts, memory of refusals, log
+final class Exchange: ExchangeState {
+    override func perform(_ first: Flow.Action) {
         var action = first
         while true {
             switch action {
             case .none: return
-            case .judgeHead: action = Judging(self).judgeKeptHead()
+            case .judgeHead: action = Judging(self).resume(after: .key)
             case .collect, .stream: return readFirstContent()
             case .hold:
                 // The place was prepared when the head was judged.
@@ -81,28 +37,36 @@ final class Exchange {
                 client?.awaitContent()
                 return
             case .serve: action = serviceCall.ask(for: self)
-            case .judgeContent: action = Judging(self).judgeContent()
+            case .judgeContent: action = Judging(self).resume(after: .content)
             case .judgeEnd: action = judgeEnd()
 
             case .awaitCommit(let ticket): return proxy.commits.wait(for: ticket, self)
             case .ask(let query): action = Querying(self).ask(query)
-            case .admit: action = admit()
+            case .admit:
+                // Content that is still to come may change the verdict.
+                if flow.isUploaded { Audit(self).countVerdict() }
+                action = .connect(.first)
             case .release: action = releaseContent()
-            case .connect(let attempt): action = connect(attempt)
+            case .connect(let attempt):
+                if attempt == .first { originHead.end(for: self) }
+                action = Relay(self).connect(attempt)
             case .retry(let why, let release, let attempt):
-                action = retry(why, release, as: attempt)
-            case .sendHead(let count, let ending): action = sendHead(with: count, ending)
-            case .sendHeld(let offset): action = sendHeld(from: offset)
-            case .endHeld: action = endHeld()
+                Relay(self).retry(why, release)
+                action = .connect(attempt)
+            case .sendHead(let count, let ending):
+                action = Relay(self).sendHead(with: count, ending)
+            case .sendHeld(let offset): action = Relay(self).sendHeld(from: offset)
+            case .endHeld: action = Relay(self).endHeld()
             case .streamOn:
                 dropContent()
                 client?.awaitContent()
                 return readContent()
-            case .sendContent(let piece): action = sendContent(piece)
-            case .awaitResponse(let output, let held): return awaitResponse(output, held)
-            case .endRequest(let output, let held): return endRequest(output, held)
-            case .readLastWords: action = readLastWords()
-            case .awaitOrigin: return watchOrigin()
+            case .sendContent(let piece): action = Relay(self).sendContent(piece)
+            case .awaitResponse(let output, let held):
+                return Relay(self).awaitResponse(output, held)
+            case .endRequest(let output, let held): return Relay(self).endRequest(output, held)
+            case .readLastWords: action = Relay(self).readLastWords()
+            case .awaitOrigin: return Relay(self).watchOrigin()
 
             case .relay, .beginTunnel:
                 preconditionFailure("Exchange: \(action) behind the response's head")
@@ -115,30 +79,25 @@ final class Exchange {
         }
     }
 
-    /// The request is over and its client's stream has been dealt with.
-    func leave() {
-        Audit(self).requestEnded()
-        letGo()
+    /// Judges the end of streamed content.
+    private func judgeEnd() -> Flow.Action {
+        switch judgedEnd() {
+        case .send: return .sendContent(.last)
+        case .stop(let action): return action
+        case .collect, .hold, .append, .skim, .sendHashed, .judgeEnd:
+            preconditionFailure("Exchange: the end of content that is held was judged")
+        }
     }
 
-    /// Releases shared objects; the rest is released with the exchange.
-    func letGo() {
-        client = nil
-        _ = side.leave()
-        side.countRetry(of: nil)
-        // The content is counted with the address, so it is released before that.
-        dropContent()
-        account.leave()?.release(now: MonotonicClock.nanoseconds)
-        proxy.giveBack(head: &originHead.bytes)
-    }
+    private func judgedEnd() -> Flow.Take { flow.endJudged(Judging(self).faultAtEnd) }
 
-    /// Releases the content. If a signature was verified for it and the request was not admitted,
-    /// that counts against the client's address.
-    func dropContent() {
-        let dropped = content
-        content = .nothing
-        if dropped.hasCostSignature { addFailure(now: MonotonicClock.nanoseconds) }
-        dropped.heldBody?.release()
+    /// Forwards held content before all of it was judged.
+    private func releaseContent() -> Flow.Action {
+        guard let held = content.heldBody else { return .none }
+        if content.hasCostSignature { addFailure(now: MonotonicClock.nanoseconds) }
+        content = .held(held)
+        client?.stopDeadline()
+        return .connect(.first)
     }
 }
 
@@ -165,16 +124,18 @@ extension Exchange: ClientStreamOwner {
     func clientClosed(_ why: ClientEnd) {
         guard client != nil else { return }
         if case .aborted = why { proxy.tally.add(.clientAborts) }
-        record.note(problem: Self.problem(of: why))
+        record.note(problem: why.problem)
         switch flow.clientClosed() {
         case .end(let release): end(release)
         // The request was being answered.
         default: leave()
         }
     }
+}
 
-    private static func problem(of end: ClientEnd) -> String {
-        switch end {
+extension ClientEnd {
+    fileprivate var problem: String {
+        switch self {
         case .aborted: "client-aborted"
         case .tooSlow: "client-timeout"
         case .drained: "drain-timeout"
@@ -182,97 +143,152 @@ extension Exchange: ClientStreamOwner {
     }
 }
 
-// The verdict.
+// The request's content on its way from the client.
 extension Exchange {
-    /// Judges the end of streamed content.
-    func judgeEnd() -> Flow.Action {
-        switch judgedEnd() {
-        case .send: return .sendContent(.last)
-        case .stop(let action): return action
-        case .collect, .hold, .append, .skim, .sendHashed, .judgeEnd:
-            preconditionFailure("Exchange: the end of content that is held was judged")
+    /// Begins to read. First sends `100 Continue` where the client waits for it.
+    private func readFirstContent() {
+        guard let client else { return }
+        if !client.hasContent { client.sendContinue() }
+        client.awaitContent()
+        readContent()
+    }
+
+    /// Reads content once, when there is some and it is wanted. Then the event loop's other
+    /// connections have their turns.
+    private func readContent() {
+        var hasRead = false
+        while flow.takesContent, let client {
+            if hasRead { return client.resumeReading() }
+            hasRead = !client.hasContent
+            let before = client.contentCount
+            let read = client.readContent { take($0) }
+            proxy.tally.add(.uploadBytes, client.contentCount - before)
+            if let key = flow.verdictState.admittedKey { proxy.judge.keyCheck.keep(key) }
+            switch read {
+            case .some: perform(flow.contentRead(isLast: false))
+            case .complete:
+                record.uploaded(at: MonotonicClock.nanoseconds)
+                perform(flow.contentRead(isLast: true))
+            case .none, .stopped, .closed: return
+            case .malformed(let reason): return perform(flow.contentMalformed(reason))
+            }
         }
     }
 
-    func judgedEnd() -> Flow.Take { flow.endJudged(Judging.faultAtEnd(of: self)) }
-
-    /// The commit that the request waited for has ended. The client may have gone meanwhile.
-    func committed(_ decision: ConsumeDecision) {
-        let decision = proxy.judge.keyCheck.late(decision, of: flow.verdictState.keyID)
-        if case .refused = decision { Judging.refused(atCommitOf: self) }
-        perform(flow.committed(decision))
+    /// Takes a piece; `false` when the request has another turn later.
+    private func take(_ piece: Span<UInt8>) -> Bool {
+        guard let client else { return false }
+        return put(piece, flow.contentReceived(piece.count, isLast: client.isContentComplete))
     }
 
-    /// Forwards with the verdict.
-    func admit() -> Flow.Action {
-        // Content that is still to come may change the verdict.
-        if flow.isUploaded { Audit(self).countVerdict() }
-        writeVerdict()
-        return forward()
+    private func put(_ piece: Span<UInt8>, _ take: Flow.Take) -> Bool {
+        switch take {
+        case .collect: call?.collect(piece)
+        case .hold: return hold(piece)
+        case .append: content.heldBody?.appendUnheld(piece)
+        case .skim: content.hash(piece)
+        case .send: origin?.append(piece)
+        case .sendHashed:
+            content.hash(piece)
+            origin?.append(piece)
+        case .judgeEnd:
+            content.hash(piece)
+            return put(piece, judgedEnd())
+        case .stop(let action):
+            perform(action)
+            return false
+        }
+        return true
     }
 
-    /// Forwards held content before all of it was judged.
-    func releaseContent() -> Flow.Action {
-        guard let held = content.heldBody else { return .none }
-        if content.hasCostSignature { addFailure(now: MonotonicClock.nanoseconds) }
-        content = .held(held)
-        HeadWriter.framing(flow.facts.framing, into: &originHead.bytes)
-        client?.stopDeadline()
-        writeVerdict()
-        return forward()
-    }
-
-    /// Tells the verdict to the origin, or to the proxy that has asked.
-    func writeVerdict() {
-        if let (verdict, _) = flow.verdictState.given { originHead.tell(verdict, for: self) }
-    }
-
-    /// Ends the head, and connects to a server.
-    func forward() -> Flow.Action {
-        originHead.end(with: content.takeArrived())
-        return .connect(.first)
+    private func hold(_ piece: Span<UInt8>) -> Bool {
+        guard let held = content.heldBody else { return false }
+        let wasSpilled = held.isSpilled
+        do throws(HeldBody.Fault) {
+            try held.append(piece)
+        } catch {
+            if case .failed(let fault) = error { record.note(problem: "spill: \(fault)") }
+            return put(piece, flow.holdFailed(error.refusal))
+        }
+        if held.isSpilled, !wasSpilled { proxy.tally.add(.bodiesSpilled) }
+        return true
     }
 }
 
-// The limits of the client's address.
-extension Exchange {
-    /// Whether the client's address is known.
-    var hasAddress: Bool {
-        guard client != nil, account.address == peer.address else { return true }
-        return !peer.isUnix || peer.isTrusted
+// Events of the connection. Those of a connection that the request has left come late.
+extension Exchange: OriginStreamOwner {
+    func originConnected(_ connection: any OriginStream) {
+        side.dialEnded()
+        perform(Relay(self).connected(connection))
     }
 
-    /// Whether the gateway may verify a signature for the address.
-    func mayVerify(now: UInt64) -> Bool {
-        guard let wait = verificationWait(now: now) else { return true }
-        account.wait = wait
-        return false
+    func originUnreachable(_ why: Unreached) {
+        side.dialEnded()
+        perform(Relay(self).unreached(why))
     }
 
-    /// Nanoseconds until the gateway may verify a signature for the address; `nil` when it may now.
-    func verificationWait(now: UInt64) -> UInt64? {
-        settings.addressFailures.flatMap { account.entry?.failureWait($0, now: now) }
+    func originDrained(_ connection: any OriginStream) {
+        guard origin === connection else { return }
+        // Bytes that the server takes now say nothing about its response.
+        if !flow.hasResponse { connection.setDeadline(milliseconds: nil) }
+        perform(flow.originDrained())
+        if flow.hasResponse { origin?.resumeReading() }
     }
 
-    /// Counts a verification that failed. The client may have gone by then.
-    func addFailure(now: UInt64) {
-        guard let rate = settings.addressFailures else { return }
-        if let entry = account.entry { return entry.addFailure(rate, now: now) }
-        guard account.isReleased, case .held(let entry) = proxy.hold(account.address, max: nil)
-        else { return }
-        entry.addFailure(rate, now: now)
-        entry.release(now: now)
+    func originWriteFailed(_ connection: any OriginStream) {
+        guard origin === connection else { return }
+        perform(Relay(self).writeFailed(connection))
     }
 
-    /// The address is over a limit. A connection of its own is then not read for a while. The
-    /// connection of a trusted proxy is read on, since it also carries other clients' requests.
-    func pauseAddress() { if account.hasConnection { client?.pause() } }
+    func originTimedOut(_ connection: any OriginStream) {
+        guard origin === connection, let client else { return }
+        perform(Relay(self).timedOut(connection, client))
+    }
+
+    func originReadable(_ connection: any OriginStream) {
+        guard Relay(self).read(connection), client?.unsentBytes == 0 else { return }
+        connection.resumeReading()
+    }
+
+    func originInterim(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> Bool {
+        client?.sendInterim(head, bytes)
+        return !flow.isOver
+    }
+
+    func originResponded(
+        _ head: borrowing ResponseHead,
+        _ bytes: Span<UInt8>,
+        rest: Span<UInt8>
+    ) -> Bool {
+        record.status = head.status
+        origin?.waited = Audit(self).originAnswered(at: MonotonicClock.nanoseconds)
+        if head.fields.contains(.appAttestDeviceBits) {
+            Querying(self).takeDeviceBits(head, bytes)
+        }
+        switch flow.responseBegan(ResponseKind(head, bytes)) {
+        case .relay(let start, let held):
+            if case .drop = held { dropContent() }
+            if case .early = start { client?.endAfterResponse() }
+            let notes = Answering(self).notes(in: head, bytes)
+            client?.beginResponse(head, bytes, adding: notes)
+            return true
+        case .beginTunnel:
+            Answering(self).beginTunnel(head, bytes, rest: rest)
+            return false
+        case let other: preconditionFailure("Exchange: \(other) at the head of a response")
+        }
+    }
+
+    func originContent(_ piece: Span<UInt8>) {
+        record.responseBytes &+= UInt64(piece.count)
+        client?.append(piece)
+    }
 }
 
 // The ends of a request.
 extension Exchange {
     /// Answers, and ends the request.
-    func answer(_ reply: Reply, _ release: Release, then fate: ClientFate) {
+    private func answer(_ reply: Reply, _ release: Release, then fate: ClientFate) {
         guard let client else { return }
         self.release(release)
         Audit(self).answered(reply)
@@ -296,7 +312,7 @@ extension Exchange {
     }
 
     /// The response is complete: the client's connection continues or ends.
-    func finish(_ release: Release) {
+    private func finish(_ release: Release) {
         self.release(release)
         guard let client else { return }
         leave()
@@ -304,7 +320,7 @@ extension Exchange {
     }
 
     /// The response can't be completed, and the client must see that.
-    func cutOff(_ reply: Reply, _ release: Release) {
+    private func cutOff(_ reply: Reply, _ release: Release) {
         guard let client else { return }
         Audit(self).answered(reply)
         self.release(release)
@@ -313,13 +329,16 @@ extension Exchange {
     }
 
     /// The client is gone.
-    func end(_ release: Release) {
+    private func end(_ release: Release) {
         self.release(release)
         leave()
     }
 
-    var serviceCall: ServiceCall {
-        guard let call else { preconditionFailure("Exchange: no service was chosen") }
-        return call
+    /// The request is over and its client's stream has been dealt with.
+    private func leave() {
+        Audit(self).requestEnded()
+        letGo()
     }
+
+    private func release(_ release: Release) { Relay(self).release(release) }
 }

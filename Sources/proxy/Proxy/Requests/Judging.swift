@@ -6,31 +6,42 @@ import Rules
 import Telemetry
 import Verification
 
-/// Lets the event loop's judge judge a request once, and counts the cost.
+/// Lets the event loop's judge judge a request, and counts the cost.
+///
+/// There are two steps: the head is judged while its bytes are there, and what had to wait is
+/// judged after the wait.
 struct Judging {
-    private let exchange: Exchange
-    /// Monotonic nanoseconds.
-    private let beganAt = MonotonicClock.nanoseconds
-    /// The number of signatures that the judge had verified before.
-    private let verifiedBefore: UInt64
+    private let exchange: ExchangeState
 
-    init(_ exchange: Exchange) {
-        self.exchange = exchange
-        verifiedBefore = exchange.proxy.judge.verifications
-        exchange.proxy.judge.tick = beganAt
-    }
+    init(_ exchange: ExchangeState) { self.exchange = exchange }
 
     private var proxy: ProxyLoop { exchange.proxy }
 
-    /// Judges the head, and writes the head for the origin.
+    /// What the judge had done before it was asked.
+    private struct Cost {
+        /// Monotonic nanoseconds.
+        let beganAt = MonotonicClock.nanoseconds
+        /// The number of signatures that it had verified.
+        let verifiedBefore: UInt64
+
+        init(_ judge: inout Judge) {
+            verifiedBefore = judge.verifications
+            judge.tick = beganAt
+        }
+    }
+
+    // MARK: The first step
+
+    /// Judges the head. If the request goes on, writes the head for the origin.
     func judge(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
+        let cost = Cost(&proxy.judge)
         let rule = exchange.flow.rule
         let opening = proxy.judge.open(
             head,
             bytes,
             rule: rule,
             now: UnixTime(seconds: proxy.wallSeconds),
-            mayVerify: exchange.mayVerify(now: beganAt),
+            mayVerify: exchange.mayVerify(now: cost.beganAt),
             content: exchange.content.arrived.span,
             seesContent: exchange.flow.seesContent,
             isExact: exchange.isExact,
@@ -38,33 +49,27 @@ struct Judging {
         )
         if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
         if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, rule) }
+        let action: Flow.Action
         switch consume opening {
-        case .judged(var verdict):
+        case .judged(let verdict):
             if verdict.appVersion == nil { noteClaimedVersion(head, bytes) }
             if exchange.flow.seeksKey(verdict) {
                 exchange.keptHead = bytes.withUnsafeBufferPointer { Array($0) }
-                return judged(verdict)
-            }
-            if verdict.awaitsKey { verdict.settleWithoutCommit() }
-            count(verdict)
-            if case .relay = exchange.flow.purpose {
-                let framing = exchange.flow.facts.framing
-                exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
+                return judged(verdict, cost)
             }
             if verdict.expectedDigest != nil { exchange.content = .hashed(StreamedDigest()) }
-            return judged(verdict)
+            action = judged(verdict, cost)
         case .hold(let proof):
             noteClaimedVersion(head, bytes)
-            countVerifications()
-            if case .relay = exchange.flow.purpose {
-                exchange.originHead.begin(head, bytes, for: exchange, framing: nil)
-            }
+            count(cost)
             let held = HeldBody(exchange.heldBounds, key: proof.keyID)
             exchange.content = .unjudged(held, proof)
             // Without a stated digest nothing is verified so far, so the key is not known.
             let provisional = proof.provisional
-            return exchange.flow.contentAwaited(provisional, enforcement(of: provisional, by: rule))
+            action = exchange.flow.contentAwaited(provisional, enforcement(of: provisional, rule))
         }
+        exchange.writeHead(head, bytes)
+        return action
     }
 
     /// Decides about a request that rules dispute. Its proof is not judged: no signature says for
@@ -75,89 +80,116 @@ struct Judging {
         disputed dispute: DisputedRoute
     ) -> Flow.Action {
         let verdict = Verdict(.refuse(Refusal(dispute.reason)))
-        let rule = dispute.deciding { enforcement(of: verdict, by: $0) == .enforced }
+        let rule = dispute.deciding { enforcement(of: verdict, $0) == .enforced }
         exchange.flow.disputed(by: rule)
         noteClaimedVersion(head, bytes)
-        // A rule that denies has no origin, and refuses.
-        if enforcement(of: verdict, by: rule) == .observed, case .relay = exchange.flow.purpose {
-            let framing = exchange.flow.facts.framing
-            exchange.originHead.begin(head, bytes, for: exchange, framing: framing)
-        }
-        return judged(verdict)
+        let action = exchange.flow.judged(verdict, enforcement(of: verdict, rule))
+        exchange.writeHead(head, bytes)
+        return action
     }
 
-    /// Judges a head that was kept while the store was asked for its key.
-    func judgeKeptHead() -> Flow.Action {
+    // MARK: The second step
+
+    /// What a request has waited for.
+    enum Wait {
+        /// The store was asked for its key.
+        case key
+        /// Its content, which is held, has come.
+        case content
+        /// The store's decision; `nil` where that has not come in time.
+        case commit(ConsumeDecision?)
+    }
+
+    /// Goes on after a wait.
+    func resume(after wait: Wait) -> Flow.Action {
+        switch wait {
+        case .key: judgeKeptHead()
+        case .content: judgeContent()
+        case .commit(nil): exchange.flow.commitTimedOut()
+        case .commit(let decision?): take(decision)
+        }
+    }
+
+    private func judgeKeptHead() -> Flow.Action {
         guard exchange.client != nil else { return .none }
         let bytes = exchange.keptHead
         exchange.keptHead = []
         let heads = proxy.scratch.askedHeads
-        do throws(Malformed) {
-            let limits = exchange.settings.limits.requestHead
-            try heads.request.read(bytes.span, isSecure: exchange.peer.isSecure, limits: limits)
-        } catch {
+        guard heads.fault(in: bytes.span, of: exchange.peer, exchange.settings.limits) == nil else {
             preconditionFailure("Judging: a head that was read can't be read again")
         }
         return judge(heads.request, bytes.span)
     }
 
     /// Judges held content that is complete.
-    func judgeContent() -> Flow.Action {
+    private func judgeContent() -> Flow.Action {
         guard case .unjudged(let held, let proof) = exchange.content else {
             preconditionFailure("Judging: content held without a proof")
         }
         exchange.client?.stopDeadline()
-        var verdict = proxy.judge.close(
+        let cost = Cost(&proxy.judge)
+        let verdict = proxy.judge.close(
             proof,
             content: held.digest(),
             start: held.start,
             text: { held.text() },
             rule: exchange.flow.rule,
             now: UnixTime(seconds: proxy.wallSeconds),
-            mayVerify: exchange.mayVerify(now: beganAt)
+            mayVerify: exchange.mayVerify(now: cost.beganAt)
         )
-        if exchange.flow.seeksKey(verdict) { return judged(verdict) }
-        if verdict.awaitsKey { verdict.settleWithoutCommit() }
-        exchange.content = .held(held)
-        count(verdict)
-        if proof.hasCostSignature, verdict.isInVain { exchange.addFailure(now: beganAt) }
-        if case .relay = exchange.flow.purpose {
-            HeadWriter.field("Content-Length", UInt64(held.count), into: &exchange.originHead.bytes)
+        if !exchange.flow.seeksKey(verdict) {
+            exchange.content = .held(held)
+            if proof.hasCostSignature, verdict.isInVain {
+                exchange.addFailure(now: cost.beganAt)
+            }
         }
-        return judged(verdict)
+        return judged(verdict, cost)
+    }
+
+    /// Takes the store's decision about counter and challenge. The client may have gone meanwhile.
+    /// A replay, which was counted as a request, counts against the address, and no longer against
+    /// the device.
+    private func take(_ decision: ConsumeDecision) -> Flow.Action {
+        let keyID = exchange.flow.verdictState.keyID
+        let decision = proxy.judge.keyCheck.late(decision, of: keyID)
+        if case .refused = decision {
+            exchange.addFailure(now: MonotonicClock.nanoseconds)
+            proxy.judge.takeBack(exchange.flow.verdictState.rate, of: keyID, exchange.flow.rule)
+        }
+        return exchange.flow.committed(decision)
     }
 
     /// The fault at the end of streamed content: a digest that differs from the head's, or a key
     /// that was revoked or deleted after the head was judged; `nil` for none.
-    static func faultAtEnd(of exchange: Exchange) -> Verdict.Outcome? {
+    var faultAtEnd: Verdict.Outcome? {
         if let expected = exchange.flow.verdictState.expectedDigest {
             guard case .hashed(let digest) = exchange.content else {
                 preconditionFailure("Judging: no digest is expected")
             }
             guard digest.stream.digest() == expected else {
-                exchange.proxy.tally.add(.digestMismatches)
+                proxy.tally.add(.digestMismatches)
                 return .refuse(.digestMismatch)
             }
         }
         return exchange.flow.verdictState.admittedKey.flatMap {
-            exchange.proxy.judge.keyCheck.fault(of: $0, rule: exchange.flow.rule)
+            proxy.judge.keyCheck.fault(of: $0, rule: exchange.flow.rule)
         }
     }
 
-    /// The store has found that a request is a replay, after it was counted. It counts against the
-    /// address, and no longer against the device.
-    static func refused(atCommitOf exchange: Exchange) {
-        exchange.addFailure(now: MonotonicClock.nanoseconds)
-        let note = exchange.flow.verdictState.rate
-        let keyID = exchange.flow.verdictState.keyID
-        exchange.proxy.judge.takeBack(note, of: keyID, exchange.flow.rule)
+    // MARK: The verdict
+
+    /// Counts the cost of a verdict, and gives it to the machine. Where the store is asked for the
+    /// key first, the request is judged again.
+    private func judged(_ found: consuming Verdict, _ cost: Cost) -> Flow.Action {
+        var verdict = found
+        if !exchange.flow.seeksKey(verdict) {
+            if verdict.awaitsKey { verdict.settleWithoutCommit() }
+            count(verdict, cost)
+        }
+        return exchange.flow.judged(verdict, enforcement(of: verdict, exchange.flow.rule))
     }
 
-    private func judged(_ verdict: Verdict) -> Flow.Action {
-        exchange.flow.judged(verdict, enforcement(of: verdict, by: exchange.flow.rule))
-    }
-
-    private func enforcement(of verdict: Verdict, by rule: Rule) -> Enforcement {
+    private func enforcement(of verdict: Verdict, _ rule: Rule) -> Enforcement {
         Enforcement(
             rule,
             signer: verdict.signer,
@@ -175,28 +207,28 @@ struct Judging {
     /// Counts the cost of the verdict. A verification without an admission is counted against the
     /// address, also that of a recorded request: it costs as much as that of a bad signature. Some
     /// requests of a device that is over its rate are forgiven.
-    private func count(_ verdict: Verdict) {
+    private func count(_ verdict: Verdict, _ cost: Cost) {
         if verdict.outcome == .refuse(.addressThrottled) {
             proxy.tally.add(.addressVerificationsRefused)
         }
-        guard countVerifications() > 0, verdict.isInVain else { return }
-        exchange.addFailure(now: beganAt)
+        guard count(cost) > 0, verdict.isInVain else { return }
+        exchange.addFailure(now: cost.beganAt)
     }
 
     /// Notes how long the judge took.
     @discardableResult
-    private func countVerifications() -> UInt64 {
+    private func count(_ cost: Cost) -> UInt64 {
         let now = MonotonicClock.nanoseconds
-        exchange.record.add(.judging, since: beganAt, until: now)
-        let done = proxy.judge.verifications &- verifiedBefore
+        exchange.record.add(.judging, since: cost.beganAt, until: now)
+        let done = proxy.judge.verifications &- cost.verifiedBefore
         guard done > 0 else { return 0 }
         proxy.tally.add(.verifications, done)
-        proxy.tally.add(.verification, nanoseconds: now &- beganAt)
+        proxy.tally.add(.verification, nanoseconds: now &- cost.beganAt)
         return done
     }
 }
 
-extension Exchange {
+extension ExchangeState {
     /// Whether a proxy that sends the content with its question has not sent all of it.
     fileprivate var isCut: Bool { !flow.seesContent && peer.decides?.content == .whole }
 

@@ -12,15 +12,18 @@ struct OriginHead {
     /// Memory that the event loop lends.
     var bytes: [UInt8]
 
-    /// Writes the head while the client's bytes are there. If the framing is not known yet, it
-    /// follows later, then the verdict.
+    /// Whether the framing follows, since the content is not known yet.
+    private var awaitsFraming = false
+
+    init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// Writes the head while the client's bytes are there, all but what the verdict and held
+    /// content decide.
     mutating func begin(
         _ head: borrowing RequestHead,
         _ source: Span<UInt8>,
-        for exchange: Exchange,
-        framing: BodyFraming?
+        for exchange: ExchangeState
     ) {
-        guard let client = exchange.client else { return }
         let rule = exchange.flow.rule
         let facts = exchange.flow.facts
         let place = exchange.originPlace
@@ -42,20 +45,21 @@ struct OriginHead {
         options.keeping =
             isProxy ? origins[place].keptFields.fromProxies : origins[place].keptFields.fromAll
         options.dropping.subtract(exchange.record.carried)
-        options.framing = framing ?? .none
+        if case .unjudged = exchange.content { awaitsFraming = true }
+        options.framing = awaitsFraming ? .none : facts.framing
         options.closes = facts.asks(.isolation)
         options.forwardsUpgrade = facts.asks(.upgrade)
         options.acceptsTrailers = facts.asks(.trailers)
-        options.cameByHTTP2 = client.spoken == .http2
+        options.cameByHTTP2 = exchange.record.spoken == .http2
         HeadWriter.beginRequest(head, source, options, into: &bytes)
         if let host { HeadWriter.field("Host", host, into: &bytes) }
         let keepsTrace = origins[place].keptFields.keepsTrace
         name(exchange, keepsTrace: keepsTrace && head.fields.contains(.traceparent))
         let keepsHost = isProxy && origins[place].keptFields.keepsHost
-        exchange.peer.writeProvenance(
+        exchange.peer.provenance.write(
             head,
             source,
-            from: exchange.proxy.scratch.address,
+            exchange.proxy.scratch.address,
             keepsHost: keepsHost && head.fields.contains(.xForwardedHost),
             into: &bytes
         )
@@ -64,7 +68,7 @@ struct OriginHead {
     /// Writes the names of the request that the origin does not get from the client.
     ///
     /// - keepsTrace: the origin gets the client's traceparent.
-    private mutating func name(_ exchange: Exchange, keepsTrace: Bool) {
+    private mutating func name(_ exchange: ExchangeState, keepsTrace: Bool) {
         let carried = exchange.record.carried
         if !carried.contains(.requestID) { HeadWriter.requestID(exchange.record.id, into: &bytes) }
         guard let trace = exchange.record.trace, !carried.contains(.traceparent), !keepsTrace
@@ -80,8 +84,22 @@ struct OriginHead {
         HeadWriter.traceParent(span, into: &bytes)
     }
 
-    /// Writes the verdict. All copies from the client were dropped.
-    mutating func tell(_ verdict: Verdict, for exchange: Exchange) {
+    /// Ends the head: framing of held content, the verdict, and content that came with the head. A
+    /// retried request is sent with that.
+    mutating func end(for exchange: ExchangeState) {
+        if awaitsFraming { HeadWriter.framing(exchange.framingForOrigin, into: &bytes) }
+        tellVerdict(for: exchange)
+        HeadWriter.endHead(into: &bytes)
+        bytes += exchange.content.takeArrived()
+    }
+
+    /// Writes the verdict, for the origin or the proxy that has asked. All copies from the client
+    /// were dropped.
+    mutating func tellVerdict(for exchange: ExchangeState) {
+        if let given = exchange.flow.verdictState.given { tell(given.verdict, for: exchange) }
+    }
+
+    private mutating func tell(_ verdict: Verdict, for exchange: ExchangeState) {
         if let signer = exchange.settings.options.verdictSigner, let line = exchange.record.line {
             var subject = VerdictSigner.Request(
                 id: exchange.record.id.text,
@@ -108,7 +126,7 @@ struct OriginHead {
         if let risk = verdict.risk {
             HeadWriter.field("App-Attest-Risk", text: risk.text, into: &bytes)
         }
-        if let note = verdict.tokens.integrity {
+        if let note = verdict.integrity {
             HeadWriter.field("App-Attest-Integrity", text: note.text, into: &bytes)
         }
         guard verdict.outcome == .pass else { return }
@@ -122,12 +140,6 @@ struct OriginHead {
         HeadWriter.field("App-Attest-Key-Id", text, into: &bytes)
         HeadWriter.field("App-Attest-App-Id", text: verdict.appID, into: &bytes)
         HeadWriter.field("App-Attest-Environment", text: environment, into: &bytes)
-    }
-
-    /// Ends the head. A retried request is sent with the content that came with it.
-    mutating func end(with content: [UInt8]) {
-        HeadWriter.endHead(into: &bytes)
-        bytes += content
     }
 
     // MARK: For another proxy
@@ -148,7 +160,7 @@ struct OriginHead {
 
     /// Envoy removes the fields that this one lists. It replaces the client's fields that are also
     /// in the answer; without this field it would forward the others.
-    mutating func nameRemoved(for exchange: Exchange) {
+    mutating func nameRemoved(for exchange: ExchangeState) {
         let isJudged = exchange.flow.rule.mode != .off
         let names = Self.gatewayFields + (isJudged ? Self.proofFields : [])
         let kept = exchange.settings.origins[exchange.originPlace].keptFields.fromProxies
@@ -169,7 +181,13 @@ struct OriginHead {
     }
 }
 
-extension Exchange {
+extension ExchangeState {
+    /// Writes the head for the origin while the client's is there, if the request can go to one.
+    func writeHead(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
+        guard case .relay = flow.purpose, !flow.isOver else { return }
+        originHead.begin(head, bytes, for: self)
+    }
+
     /// The digest of content that was verified; `nil` for any other, which may not even be here.
     fileprivate func signedContent(_ verdict: Verdict) -> SHA256Digest? {
         // A token in the place of a signature says nothing about the content.

@@ -1,9 +1,5 @@
-import AppAttest
-import Cryptography
 import EventLoops
 import HTTPWire
-import KeyStore
-import Rules
 
 /// The origin's side of a request: the connection to a server or the search for one, with the data
 /// for the log and the metrics.
@@ -11,7 +7,7 @@ struct OriginSide {
     enum Link {
         case none
         /// Servers are tried until one takes a connection.
-        case dialing(OriginDial)
+        case dialing(any StreamSearch)
         case connected(any OriginStream)
     }
 
@@ -23,9 +19,9 @@ struct OriginSide {
     private(set) var sentAt: UInt64 = 0
     /// Nanoseconds for which the request waited for a place at a server.
     private(set) var queued: UInt64 = 0
-    private(set) var servedBy: (server: OriginServer, isReused: Bool)?
+    private(set) var servedBy: (server: any OriginPeer, isReused: Bool)?
     /// The server that was tried last, where none was reached.
-    private(set) var lastTried: OriginServer?
+    private(set) var lastTried: (any OriginPeer)?
     /// Why TLS failed with that server, where it did.
     var tlsFailure: TLSFailure.Reason?
     /// When the disk with the content began to be late, monotonic nanoseconds; `nil` if it is not.
@@ -47,7 +43,7 @@ struct OriginSide {
     /// Milliseconds left for the head of the response.
     func left(now: UInt64) -> UInt64 { respondBy > now ? respondBy - now : 0 }
 
-    mutating func dials(_ dial: OriginDial) { link = .dialing(dial) }
+    mutating func dials(_ dial: any StreamSearch) { link = .dialing(dial) }
 
     /// The dial has ended, and its request still wants the result.
     mutating func dialEnded() {
@@ -55,12 +51,12 @@ struct OriginSide {
     }
 
     /// Notes how long the request waited for a place at a server.
-    mutating func note(_ dial: OriginDial) { queued &+= dial.waited }
+    mutating func note(_ dial: any StreamSearch) { queued &+= dial.waited }
 
     mutating func connected(_ stream: any OriginStream, at nanoseconds: UInt64) {
         link = .connected(stream)
         sentAt = nanoseconds
-        servedBy = (stream.server, stream.isReused)
+        servedBy = (stream.servedBy, stream.isReused)
     }
 
     mutating func failed(_ why: Unreached) {
@@ -93,32 +89,5 @@ struct OriginSide {
         retried?.retryEnded()
         origin?.retryBegan()
         retried = origin
-    }
-}
-
-// The choice of requests for the same server.
-extension Balance {
-    /// The value that requests for the same server have in common, where the balance uses a hash.
-    ///
-    /// - passed: the key that has proven the request. With an unproved key id a client could choose
-    ///   its server.
-    func affinity(of address: IPAddress, passed: KeyID?) -> UInt64 {
-        switch self {
-        case .roundRobin, .leastRequests: return 0
-        case .hashAddress: return address.affinity
-        case .hashKey:
-            guard let passed else { return address.affinity }
-            // A digest has 32 bytes; any eight of them are evenly distributed.
-            return passed.digest.firstWord
-        }
-    }
-}
-
-extension IPAddress {
-    fileprivate var affinity: UInt64 {
-        switch self {
-        case .v4(let address): UInt64(address)
-        case .v6(let high, let low): high ^ low
-        }
     }
 }

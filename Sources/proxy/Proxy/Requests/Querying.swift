@@ -8,9 +8,9 @@ import Verification
 /// Asks other parties about a request: Apple about its device, and the parties that know its
 /// tokens. They answer at once or later.
 struct Querying {
-    private let exchange: Exchange
+    private let exchange: ExchangeState
 
-    init(_ exchange: Exchange) { self.exchange = exchange }
+    init(_ exchange: ExchangeState) { self.exchange = exchange }
 
     private var proxy: ProxyLoop { exchange.proxy }
     private var settings: ProxySettings { exchange.settings }
@@ -106,7 +106,7 @@ extension Querying {
     private func askDevice() -> Flow.Action {
         guard let device = exchange.device, let rule = exchange.flow.rule.device,
             let devices = settings.options.devices,
-            let (verdict, _) = exchange.flow.verdictState.given, let keyID = verdict.keyID,
+            let verdict = exchange.flow.verdictState.given?.verdict, let keyID = verdict.keyID,
             let environment = verdict.environment
         else { preconditionFailure("Exchange: a query about a device that was not read") }
         let token: DeviceToken

@@ -35,7 +35,9 @@ final class ServiceCall {
         self.entry = entry
         self.format = format
         var tokens: [TokenProof: ShownTokens.Showing] = [:]
-        for proof in entry.tokens { tokens[proof] = ShownTokens.showing(proof.place, head, bytes) }
+        for proof in entry.tokens {
+            tokens[proof] = ShownTokens.showing(proof.place, head, bytes)
+        }
         self.tokens = tokens
         gateway = entry.gateway(in: head.query, bytes)
     }
@@ -62,7 +64,7 @@ final class ServiceCall {
         return answer
     }
 
-    func ask(for exchange: Exchange) -> Flow.Action {
+    func ask(for exchange: ExchangeState) -> Flow.Action {
         guard let entry else { preconditionFailure("ServiceCall: no service is asked") }
         exchange.client?.stopDeadline()
         let now = MonotonicClock.nanoseconds
@@ -97,7 +99,7 @@ final class ServiceCall {
         return .none
     }
 
-    private func wait(for pending: PendingAnswer, _ exchange: Exchange) {
+    private func wait(for pending: PendingAnswer, _ exchange: ExchangeState) {
         let loop = exchange.loop
         let waiting = LoopBound((self, exchange), on: loop)
         pending { result in
@@ -111,14 +113,17 @@ final class ServiceCall {
 
     /// Takes the answer. The request may have ended meanwhile. The service's work is counted
     /// nevertheless.
-    private func answered(_ result: ServiceResult, to exchange: Exchange) -> Flow.Action {
+    private func answered(_ result: ServiceResult, to exchange: ExchangeState) -> Flow.Action {
         // One more token for each challenge.
         if result.callsOwed > 0, let rate = exchange.settings.addressCalls {
             let now = exchange.record.startedAt
             exchange.account.entry?.oweCalls(result.callsOwed, rate, now: now)
         }
         if result.verifiedInVain { exchange.addFailure(now: MonotonicClock.nanoseconds) }
-        if let note = result.integrity { Audit(exchange).note(note, passes: result.passes) }
+        if let note = result.integrity {
+            exchange.record.integrity = note
+            if result.passes, !note.isMet { exchange.proxy.tally.add(.integrityMarks) }
+        }
         if let counter = result.counter { exchange.proxy.tally.add(counter, result.countedTimes) }
         if !exchange.flow.isOver {
             if case .notEnrolled(.addressThrottled) = result.response.outcome {

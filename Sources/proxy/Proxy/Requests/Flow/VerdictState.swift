@@ -8,8 +8,7 @@ import Verification
 /// The verdict of a request as far as it is known, and what is still to be done about it.
 struct VerdictState: Sendable {
     /// The last one; `nil` for a request that was not judged, or needs no verdict.
-    private var verdict: Verdict?
-    private var enforcement = Enforcement.observed
+    private var judged: JudgedVerdict?
     /// Whether it is more than provisional. Until then the head has no known fault, and the content
     /// has to come.
     private var isGiven = false
@@ -32,13 +31,11 @@ struct VerdictState: Sendable {
 
     /// The head has no fault.
     mutating func await(_ provisional: Verdict, _ enforcement: Enforcement) {
-        verdict = provisional
-        self.enforcement = enforcement
+        judged = JudgedVerdict(provisional, enforcement)
     }
 
     mutating func give(_ verdict: Verdict, _ enforcement: Enforcement) {
-        self.verdict = verdict
-        self.enforcement = enforcement
+        judged = JudgedVerdict(verdict, enforcement)
         isGiven = true
     }
 
@@ -46,21 +43,24 @@ struct VerdictState: Sendable {
     ///
     /// - Returns: the current verdict.
     mutating func settle(_ settle: (inout Verdict) -> Void) -> (Verdict, Enforcement)? {
-        guard isGiven, var changed = verdict else { return nil }
+        guard let given else { return nil }
+        var changed = given.verdict
         settle(&changed)
-        verdict = changed
-        return (changed, enforcement)
+        judged = JudgedVerdict(changed, given.enforcement)
+        return (changed, given.enforcement)
     }
 
     /// The content changes the verdict, or sets it before all of it was judged.
     ///
     /// - Returns: whether the verdict is enforced.
     mutating func change(to outcome: Verdict.Outcome) -> Enforcement {
-        guard verdict != nil else { return .observed }
-        verdict?.outcome = outcome
+        guard let before = judged else { return .observed }
+        var verdict = before.verdict
+        verdict.outcome = outcome
+        judged = JudgedVerdict(verdict, before.enforcement)
         isGiven = true
-        if enforcement == .observed { mustCount() }
-        return enforcement
+        if before.enforcement == .observed { mustCount() }
+        return before.enforcement
     }
 
     /// All content was judged. If there is a fault, it becomes the verdict.
@@ -87,32 +87,28 @@ struct VerdictState: Sendable {
     // MARK: Questions
 
     /// The verdict and whether it is enforced, once there is one.
-    var given: (verdict: Verdict, enforcement: Enforcement)? {
-        // A closure would copy all of the state.
-        guard isGiven, let verdict else { return nil }
-        return (verdict, enforcement)
-    }
+    var given: JudgedVerdict? { isGiven ? judged : nil }
 
     /// Whether the assertion was used: its counter, or its challenge.
-    var isProven: Bool { isGiven && verdict?.level == .complete }
+    var isProven: Bool { given?.verdict.level == .complete }
 
     /// The key of the assertion or session that admitted the request; `nil` where there is none.
-    var admittedKey: KeyID? { isProven && refusal == nil ? verdict?.keyID : nil }
+    var admittedKey: KeyID? { isProven && refusal == nil ? given?.verdict.keyID : nil }
 
     /// The refusal in the verdict, enforced or not.
-    var refusal: Refusal? { isGiven ? verdict?.refusal : nil }
+    var refusal: Refusal? { given?.verdict.refusal }
 
     /// The key that the request names.
-    var keyID: KeyID? { isGiven ? verdict?.keyID : nil }
+    var keyID: KeyID? { given?.verdict.keyID }
     /// Whether the rule's rate has counted the request.
-    var rate: RateNote { isGiven ? verdict?.rate ?? .uncounted : .uncounted }
+    var rate: RateNote { given?.verdict.rate ?? .uncounted }
 
-    var proof: ProofKind? { isGiven ? verdict?.proof : nil }
+    var proof: ProofKind? { given?.verdict.proof }
 
     /// The key that has proven the request.
-    var passedKey: KeyID? { isPass ? verdict?.keyID : nil }
+    var passedKey: KeyID? { isPass ? given?.verdict.keyID : nil }
 
-    var isPass: Bool { isGiven && verdict?.outcome == .pass }
+    var isPass: Bool { given?.verdict.outcome == .pass }
 
     /// Whether the store is to be asked for the key that a verdict names, before anything else.
     func seeksKey(_ verdict: Verdict) -> Bool { verdict.awaitsKey && !hasSoughtKey }
@@ -120,11 +116,24 @@ struct VerdictState: Sendable {
     /// Whether the content must still be compared with the digest that the head states.
     var expectsDigest: Bool { !isEndJudged && expectedDigest != nil }
 
-    var expectedDigest: SHA256Digest? { isGiven ? verdict?.expectedDigest : nil }
+    var expectedDigest: SHA256Digest? { given?.verdict.expectedDigest }
 
     /// Whether the end of the content waits. It must have the digest that the head states, or the
     /// key that has signed may be revoked meanwhile.
     var withholdsEnd: Bool { expectsDigest || admittedKey != nil && !isEndJudged }
+}
+
+/// A verdict, and whether it is enforced.
+///
+/// A reference, so that whoever reads it copies nothing: a verdict is large.
+final class JudgedVerdict: Sendable {
+    let verdict: Verdict
+    let enforcement: Enforcement
+
+    init(_ verdict: Verdict, _ enforcement: Enforcement) {
+        self.verdict = verdict
+        self.enforcement = enforcement
+    }
 }
 
 /// Whether a verdict other than pass refuses the request.

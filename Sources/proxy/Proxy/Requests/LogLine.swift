@@ -8,17 +8,22 @@ import Telemetry
 import Tokens
 import Verification
 
-// The line of the access log.
-extension Audit {
-    /// Writes the line of the log. A tunnel has its line when it ends, with the number of bytes
-    /// that passed.
-    ///
-    /// - certificate: that of a tunnel's client, which the request has released.
-    func writeLine(
-        requestBytes: UInt64,
-        responseBytes: UInt64,
-        certificate: ClientCertificate? = nil
-    ) {
+/// The line of the access log about a request. A tunnel has its line when it ends, with the number
+/// of bytes that passed.
+struct LogLine {
+    let exchange: ExchangeState
+    let requestBytes: UInt64
+    let responseBytes: UInt64
+    /// That of a tunnel's client, which the request has released.
+    var certificate: ClientCertificate?
+
+    private var proxy: ProxyLoop { exchange.proxy }
+    private var settings: ProxySettings { exchange.settings }
+
+    private var given: JudgedVerdict? { exchange.flow.verdictState.given }
+
+    /// Writes the line, where the request has one.
+    func write() {
         guard settings.options.logsAccess else { return }
         let rule = settings.options.logRule
         let isSampled = !rule.isWhole && isFine
@@ -26,21 +31,14 @@ extension Audit {
         guard let leftOut = linesLeftOut(rule) else { return proxy.tally.add(.refusalLinesLeftOut) }
         switch rule.form {
         case .json:
-            let line = Line(
-                requestBytes: requestBytes,
-                responseBytes: responseBytes,
-                certificate: certificate ?? exchange.client?.peer.certificate,
-                isSampled: isSampled,
-                leftOut: leftOut
-            )
-            write(line, into: &proxy.log)
+            write(isSampled: isSampled, leftOut: leftOut, into: &proxy.log)
         case .combined, .combinedTimes:
             let isTimed = rule.form == .combinedTimes
             proxy.log.write(
                 CombinedLine(
                     members: isTimed ? combinedMembers : [],
                     client: exchange.account.address.text,
-                    at: loop.wallMilliseconds,
+                    at: exchange.loop.wallMilliseconds,
                     spoken: exchange.record.spoken,
                     method: exchange.record.asked.method,
                     path: exchange.record.asked.path,
@@ -57,7 +55,7 @@ extension Audit {
     private var isFine: Bool {
         guard exchange.record.problem.isEmpty, exchange.record.status < 500 else { return false }
         if case .cutShort = exchange.flow.delivery { return false }
-        return exchange.flow.verdictState.given.map { $0.verdict.outcome == .pass } ?? true
+        return given.map { $0.verdict.outcome == .pass } ?? true
     }
 
     /// The number of refusals of the address that had no line before this one; `nil` when this one
@@ -74,29 +72,20 @@ extension Audit {
         if exchange.record.outcome?.isClients == true { return true }
         let status = exchange.record.status
         guard status < 500 else { return false }
-        if case .refuse? = exchange.flow.verdictState.given?.verdict.outcome { return true }
+        if case .refuse? = given?.verdict.outcome { return true }
         // Without a status the client has gone before it was answered.
         return (status >= 400 || status == 0) && exchange.side.servedBy == nil
     }
 
-    /// What a line says beside the request's record.
-    private struct Line {
-        let requestBytes: UInt64
-        let responseBytes: UInt64
-        let certificate: ClientCertificate?
-        let isSampled: Bool
-        /// Lines about refusals of the address that were omitted before this one.
-        let leftOut: UInt64
-    }
-
-    private func write(_ line: Line, into log: inout AccessLog) {
+    /// - leftOut: lines about refusals of the address that were omitted before this one.
+    private func write(isSampled: Bool, leftOut: UInt64, into log: inout AccessLog) {
         let duration = MonotonicClock.nanoseconds &- exchange.record.startedAt
         log.begin()
-        log.time(loop.wallMilliseconds, as: settings.options.logRule.time)
+        log.time(exchange.loop.wallMilliseconds, as: settings.options.logRule.time)
         log.member("request_id", exchange.record.id)
         if let trace = exchange.record.trace { log.member("trace_id", trace.name) }
         log.member("client", exchange.account.address.text)
-        if let certificate = line.certificate {
+        if let certificate = certificate ?? exchange.client?.peer.certificate {
             log.member("client_certificate", certificate.logName)
         }
         log.member("protocol", exchange.record.spoken.rawValue)
@@ -122,7 +111,7 @@ extension Audit {
             log.member("os", system.name.rawValue)
             log.member("os_version", system.version)
         }
-        if let note = exchange.record.integrity ?? integrity {
+        if let note = exchange.record.integrity ?? given?.verdict.integrity {
             log.member("integrity", note.text)
         }
         if exchange.record.deviceUpdate != .none {
@@ -136,8 +125,8 @@ extension Audit {
         }
         log.member("duration_us", duration / 1000)
         times { log.member($0, $1) }
-        log.member("request_bytes", line.requestBytes)
-        log.member("response_bytes", line.responseBytes)
+        log.member("request_bytes", requestBytes)
+        log.member("response_bytes", responseBytes)
         if let servedBy = exchange.side.servedBy {
             log.member("origin", servedBy.server.settings.name)
             log.member("reused", servedBy.isReused)
@@ -150,8 +139,8 @@ extension Audit {
         if let reason = exchange.side.tlsFailure {
             log.member("origin_tls", reason.rawValue)
         }
-        if line.leftOut > 0 { log.member("left_out", line.leftOut) }
-        if line.isSampled { log.member("sample_ppm", settings.options.logRule.sample.millionths) }
+        if leftOut > 0 { log.member("left_out", leftOut) }
+        if isSampled { log.member("sample_ppm", settings.options.logRule.sample.millionths) }
         log.end()
     }
 
@@ -168,7 +157,7 @@ extension Audit {
     /// The build that a device has signed, or else the one that the client claims.
     private var build: AppBuild {
         AppBuild(
-            signed: exchange.flow.verdictState.given?.verdict.appVersion,
+            signed: given?.verdict.appVersion,
             claimed: exchange.record.claims.version
         )
     }
@@ -186,14 +175,15 @@ extension Audit {
     }
 
     private func writeVerdict(into log: inout AccessLog) {
-        guard let (verdict, enforcement) = exchange.flow.verdictState.given else { return }
+        guard let given else { return }
+        let verdict = given.verdict
         log.member("verdict", verdict.outcome.word)
         let reason = verdict.outcome.reason
         if !reason.isEmpty { log.member("reason", reason) }
         if verdict.outcome == .refuse(.challengeUnknown), let note = verdict.challengeNote {
             log.member("challenge", note.rawValue)
         }
-        let isEnforced = enforcement == .enforced
+        let isEnforced = given.enforcement == .enforced
         log.member("enforced", isEnforced)
         if let risk = verdict.risk {
             if let metric = risk.metric { log.member("risk", metric) }
