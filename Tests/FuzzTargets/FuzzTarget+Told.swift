@@ -24,14 +24,13 @@ extension FuzzTarget {
     private static func show(_ read: Report, age: Int64) {
         let own = Report(
             ReportLedger(startedAt: 0),
-            [],
+            of: [],
             ReportScope(),
-            startedAt: 1_776_679_000,
-            now: (wall: 1_776_680_000, tick: 1_000)
+            at: (1_776_679_000, wall: 1_776_680_000, tick: 1_000)
         )
         // Two gateways that have counted as much.
         let others = [(report: read, age: age), (report: read, age: 0)]
-        let all = Report(own, isCounted: true, others, ReportScope(), of: ToldGateways([]))
+        let all = Report(own, isCounted: true, others: others, ReportScope(), of: ToldGateways([]))
         demand(!all.text.isEmpty && !all.json.isEmpty, "a report is shown")
         demand((try? Report(told: read.told)) != nil, "a report is told again")
     }

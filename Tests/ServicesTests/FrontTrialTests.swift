@@ -136,15 +136,7 @@ import Testing
 
     @Test func `the path of a trial is the gateway's, whether its id is open or not`() throws {
         let trials = KeptTrials()
-        let table = ServiceTable(
-            below: "/own",
-            elsewhere: .routed,
-            [],
-            unknown: .endpointUnknown,
-            wrongMethod: .methodNotAllowed,
-            listsPaths: false,
-            trials: trials
-        )
+        let table = ServiceTable(below: "/own", for: .clients(trials), [])
         let id = trials.change { $0.open(1, now: 0) }[0]
         func find(_ target: String) throws -> String? {
             let text = Array("POST \(target) HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n".utf8)

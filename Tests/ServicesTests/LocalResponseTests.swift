@@ -72,7 +72,10 @@ import Verification
             let expected = outcome.reason + (next.map { ";next=\($0)" } ?? "")
             expectEqual(fields(response)["App-Attest-Error"], expected)
         }
-        expectEqual(fields(LocalResponse(.created, "text/plain", [], challenge: "AQEA")).count, 1)
+        expectEqual(
+            fields(LocalResponse(.created, as: "text/plain", [], challenge: "AQEA")).count,
+            1
+        )
         #expect(fields(LocalResponse(empty: .lastHop)).isEmpty)
     }
 
@@ -132,7 +135,7 @@ import Verification
     }
 
     @Test func `a success is no gRPC status`() {
-        var response = LocalResponse(.served, "text/plain", Array("ok\n".utf8))
+        var response = LocalResponse(.served, as: "text/plain", Array("ok\n".utf8))
         response.answer(.web)
         #expect(text(response).hasSuffix("\r\n\r\nok\n"))
     }
@@ -149,7 +152,7 @@ import Verification
     }
 
     @Test func `the answer to HEAD speaks of the content and has none`() {
-        let response = LocalResponse(.served, "text/plain", Array("ok\n".utf8))
+        let response = LocalResponse(.served, as: "text/plain", Array("ok\n".utf8))
         let head = text(response, isHead: true)
         #expect(head.contains("\r\nContent-Length: 3\r\n"))
         #expect(head.hasSuffix("\r\n\r\n"))

@@ -26,46 +26,24 @@ struct OperatorGateTests {
     private func table(_ gate: OperatorGate) -> ServiceTable {
         ServiceTable(
             below: "",
-            elsewhere: .unknown,
+            for: .operators(gate),
             [
-                ServiceEntry("probe", [.get], takesContent: false, cost: .nothing, Silent()),
-                ServiceEntry(
-                    "page",
-                    [.get],
-                    takesContent: false,
-                    cost: .nothing,
-                    access: .page,
-                    Silent()
-                ),
-                ServiceEntry(
-                    "metrics",
-                    [.get],
-                    takesContent: false,
-                    cost: .nothing,
-                    access: .metrics,
-                    Silent()
-                ),
+                ServiceEntry("probe", [.get], by: Silent()),
+                ServiceEntry("page", [.get], on: .init(access: .page), by: Silent()),
+                ServiceEntry("metrics", [.get], on: .init(access: .metrics), by: Silent()),
                 ServiceEntry(
                     "lookup",
                     [.post],
-                    takesContent: true,
-                    cost: .nothing,
-                    access: .lookup,
-                    Silent()
+                    on: .init(takesContent: true, access: .lookup),
+                    by: Silent()
                 ),
                 ServiceEntry(
                     "call",
                     [.get, .post],
-                    takesContent: true,
-                    cost: .nothing,
-                    access: .call,
-                    Silent()
+                    on: .init(takesContent: true, access: .call),
+                    by: Silent()
                 ),
-            ],
-            unknown: .pageUnknown,
-            wrongMethod: .methodRefused,
-            listsPaths: true,
-            gate: gate
+            ]
         )
     }
 

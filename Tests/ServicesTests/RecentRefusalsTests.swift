@@ -20,25 +20,23 @@ struct RecentRefusalsTests {
         _ fate: RefusalNote.Fate = .answered,
         keyID: KeyID? = nil
     ) -> RefusalNote {
-        RefusalNote(
-            at: Int64(number) * 1000,
-            id: RequestID(0, number),
-            trace: nil,
-            client: client,
-            asked: .init(
-                method: Array("POST".utf8),
-                host: Array("a".utf8),
-                path: Array("/v1/orders".utf8) + Array(repeating: UInt8(ascii: "x"), count: 1000)
-            ),
-            outcome: outcome,
-            fate: fate,
-            status: fate == .answered ? outcome.row.status : 0,
-            place: .rule("orders", .enforce),
-            finding: .init(
-                Verdict(.refuse(.assertionMissing), keyID: keyID),
-                isEnforced: fate == .answered
-            )
+        let asked = RefusalNote.Asked(
+            method: Array("POST".utf8),
+            host: Array("a".utf8),
+            path: Array("/v1/orders".utf8) + Array(repeating: UInt8(ascii: "x"), count: 1000)
         )
+        var note = RefusalNote(
+            at: Int64(number) * 1000,
+            name: (RequestID(0, number), nil),
+            asked: (client, asked),
+            end: (outcome, fate, fate == .answered ? outcome.row.status : 0),
+            place: .rule("orders", .enforce)
+        )
+        note.finding = .init(
+            Verdict(.refuse(.assertionMissing), keyID: keyID),
+            isEnforced: fate == .answered
+        )
+        return note
     }
 
     private func name(_ text: String) throws -> RefusalName {

@@ -8,21 +8,23 @@ import Testing
     /// Says that it was asked.
     private struct Named: Service {
         func answer(_ request: ServiceRequest) -> ServiceAnswer {
-            .now(ServiceResult(LocalResponse(.served, "text/plain", request.content)))
+            .now(ServiceResult(LocalResponse(.served, as: "text/plain", request.content)))
         }
     }
 
-    private func table(below prefix: String, elsewhere: ServiceTable.Elsewhere) -> ServiceTable {
+    private func table(below prefix: String, for audience: ServiceTable.Audience) -> ServiceTable {
         ServiceTable(
             below: prefix,
-            elsewhere: elsewhere,
+            for: audience,
             [
-                ServiceEntry("keys", [.post], takesContent: true, cost: .call, Named()),
-                ServiceEntry("page", [.get, .head], takesContent: false, cost: .nothing, Named()),
-            ],
-            unknown: elsewhere == .routed ? .endpointUnknown : .pageUnknown,
-            wrongMethod: elsewhere == .routed ? .methodNotAllowed : .methodRefused,
-            listsPaths: elsewhere == .unknown
+                ServiceEntry(
+                    "keys",
+                    [.post],
+                    on: .init(takesContent: true, cost: .call),
+                    by: Named()
+                ),
+                ServiceEntry("page", [.get, .head], by: Named()),
+            ]
         )
     }
 
@@ -58,7 +60,7 @@ import Testing
         line: String,
         expected: String
     ) throws {
-        try expectEqual(find(table(below: "/own", elsewhere: .routed), line), expected)
+        try expectEqual(find(table(below: "/own", for: .clients(nil)), line), expected)
     }
 
     @Test(arguments: [
@@ -70,7 +72,7 @@ import Testing
         line: String,
         expected: String
     ) throws {
-        try expectEqual(find(table(below: "", elsewhere: .unknown), line), expected)
+        try expectEqual(find(table(below: "", for: .operators(OperatorGate())), line), expected)
     }
 
     @Test(arguments: [
@@ -86,7 +88,7 @@ import Testing
         field: String,
         expected: String
     ) throws {
-        let table = table(below: "", elsewhere: .unknown)
+        let table = table(below: "", for: .operators(OperatorGate()))
         try expectEqual(find(table, line, field + "\r\n"), expected)
     }
 
@@ -102,7 +104,7 @@ import Testing
         field: String,
         expected: String
     ) throws {
-        let table = table(below: "/own", elsewhere: .routed)
+        let table = table(below: "/own", for: .clients(nil))
         try expectEqual(find(table, line, field + "\r\n"), expected)
     }
 
@@ -111,8 +113,8 @@ import Testing
         var head = RequestHead()
         try head.read(text.span, isSecure: false, limits: HeadLimits())
         for (table, lists) in [
-            (table(below: "/own", elsewhere: .routed), false),
-            (table(below: "", elsewhere: .unknown), true),
+            (table(below: "/own", for: .clients(nil)), false),
+            (table(below: "", for: .operators(OperatorGate())), true),
         ] {
             guard case .refused(let response, _) = table.find(head, text.span) else {
                 Issue.record("served")

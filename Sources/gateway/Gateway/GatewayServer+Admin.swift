@@ -79,29 +79,28 @@ extension GatewayServer: AdminSource {
         let readFault = keys.readFault
         var snapshot = AdminSnapshot(
             version: ProgramVersion.text,
-            startedAtSeconds: plane.startedAt,
-            uptime: .nanoseconds(
-                Int64(clamping: MonotonicClock.nanoseconds &- plane.startedAtTick)
-            ),
             configuration: reloads.facts,
             loops: loops,
             rules: rules,
-            verdictLabels: { VerdictSlot.labels($0) },
             store: StoreFacts(
                 keys: keys.count,
                 revokedKeys: keys.revokedCount,
                 pendingCommits: statistics.depth,
                 isDegraded: statistics.isDegraded || readFault != nil,
-                lastError: (readFault ?? statistics.lastError)?.description,
-                failedCommits: statistics.failures,
-                expiredKeys: upkeep.expiredCount,
-                commitSizes: statistics.sizes,
-                commitDurations: statistics.durations
-            ),
-            drainState: plane.isEnding ? .draining(left: lifecycle.drainLeft) : .serving,
-            droppedLogLines: parts.outputs.accessLosses.count,
-            droppedMessages: parts.outputs.messageLosses.count
+                lastError: (readFault ?? statistics.lastError)?.description
+            )
         )
+        snapshot.startedAtSeconds = plane.startedAt
+        let uptime = MonotonicClock.nanoseconds &- plane.startedAtTick
+        snapshot.uptime = .nanoseconds(Int64(clamping: uptime))
+        snapshot.verdictLabels = { VerdictSlot.labels($0) }
+        if plane.isEnding { snapshot.drainState = .draining(left: lifecycle.drainLeft) }
+        snapshot.droppedLogLines = parts.outputs.accessLosses.count
+        snapshot.droppedMessages = parts.outputs.messageLosses.count
+        snapshot.store.failedCommits = statistics.failures
+        snapshot.store.expiredKeys = upkeep.expiredCount
+        snapshot.store.commitSizes = statistics.sizes
+        snapshot.store.commitDurations = statistics.durations
         snapshot.store.isNew = assembly.madeStore
         snapshot.store.isNeeded = configuration.rules.needsStore(
             at: UnixTime(seconds: plane.wallSeconds)

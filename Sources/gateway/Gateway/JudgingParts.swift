@@ -41,16 +41,15 @@ struct JudgingParts: Sendable {
             decider: decider,
             admission: admission
         )
-        return .enrolling(
-            below: configuration.endpointsPath,
-            enrolment,
-            sessions: configuration.sessionOpening,
-            plan: configuration.servedPlan,
-            keySet: configuration.verdict?.publishes == true
-                ? configuration.verdictSigner?.keySet : nil,
-            probes: (configuration.probes, probes),
-            trials: trials
-        )
+        var further = PublicServices()
+        further.sessions = configuration.sessionOpening
+        further.plan = configuration.servedPlan
+        if configuration.verdict?.publishes == true {
+            further.keySet = configuration.verdictSigner?.keySet
+        }
+        further.probes = (configuration.probes, probes)
+        further.trials = trials
+        return .enrolling(below: configuration.endpointsPath, enrolment, further)
     }
 }
 

@@ -112,20 +112,22 @@ package struct ServiceResult: Sendable {
 extension ServiceResult {
     /// Text for people.
     init(text: String) {
-        self.init(LocalResponse(.served, "text/plain; charset=utf-8", Array(text.utf8)))
+        self.init(LocalResponse(.served, as: "text/plain; charset=utf-8", Array(text.utf8)))
     }
 
-    init(json document: [UInt8]) { self.init(LocalResponse(.served, "application/json", document)) }
+    init(json document: [UInt8]) {
+        self.init(LocalResponse(.served, as: "application/json", document))
+    }
 
     /// An object of JSON, in one line.
     init(json success: LocalSuccess, _ fill: (inout JSONWriter) -> Void) {
         var document = JSONWriter(.compact)
         document.object(nil, fill)
-        self.init(LocalResponse(success, "application/json", document.line))
+        self.init(LocalResponse(success, as: "application/json", document.line))
     }
 
     /// A problem, with a list of texts in its document.
-    init(_ outcome: LocalOutcome, _ name: String, _ texts: [String]) {
+    init(_ outcome: LocalOutcome, _ name: String, texts: [String]) {
         var details = LocalResponse.Details()
         details.list = (name, texts)
         self.init(LocalResponse(outcome, details))

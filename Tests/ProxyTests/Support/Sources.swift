@@ -30,20 +30,19 @@ extension AdminSnapshot {
         drainState: DrainState = .serving,
         lastReloadError: String? = nil
     ) -> AdminSnapshot {
-        AdminSnapshot(
+        var snapshot = AdminSnapshot(
             version: "1.2.3",
-            startedAtSeconds: 1_776_679_200,
-            uptime: .seconds(1),
             configuration: ConfigurationFacts(
                 generation: generation,
                 lastReloadError: lastReloadError
             ),
             loops: [],
             rules: [],
-            verdictLabels: { _ in [] },
-            store: StoreFacts(keys: 0, revokedKeys: 0, isDegraded: isDegraded),
-            drainState: drainState,
-            droppedLogLines: 0
+            store: StoreFacts(keys: 0, revokedKeys: 0, isDegraded: isDegraded)
         )
+        snapshot.startedAtSeconds = 1_776_679_200
+        snapshot.uptime = .seconds(1)
+        snapshot.drainState = drainState
+        return snapshot
     }
 }

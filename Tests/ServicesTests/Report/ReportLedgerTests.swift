@@ -96,7 +96,7 @@ import Verification
         let facts = ["quick", "slow"].map {
             RuleFacts(id: $0, mode: "observe", rollout: "100% by key", origin: "shop")
         }
-        let report = Report(ledger, facts, ReportScope(), startedAt: 1_000, now: (1_015, 1_015))
+        let report = Report(ledger, of: facts, ReportScope(), at: (1_000, 1_015, 1_015))
         let json = try JSONSerialization.jsonObject(with: Data(report.seriesJSON))
         let series = try #require(json as? [String: Any])
         func percentiles(_ place: Any?) throws -> [Double] {
@@ -158,7 +158,7 @@ import Verification
             RuleFacts(id: $0, mode: "enforce", rollout: "25% by key", origin: "shop")
         }
         func report(_ scope: ReportScope = ReportScope()) -> Report {
-            Report(ledger, facts, scope, startedAt: 1_776_679_200, now: (1_776_679_215, 1015))
+            Report(ledger, of: facts, scope, at: (1_776_679_200, 1_776_679_215, 1015))
         }
         expectEqual(report().entries.map(\.id), ["b", "a", "gone"])
         expectEqual(report(ReportScope(rule: "gone")).entries.map(\.id), ["gone"])

@@ -16,10 +16,9 @@ import Verification
         ledger.add([ReportCounts.Entry(rule: "orders", counts: RuleCounts(requests))], at: 1_010)
         let report = Report(
             ledger,
-            [RuleFacts(id: "orders", mode: "observe", rollout: "100% by key", origin: "shop")],
+            of: [RuleFacts(id: "orders", mode: "observe", rollout: "100% by key", origin: "shop")],
             ReportScope(rule: "orders", windows: [.hour]),
-            startedAt: 1_776_679_200,
-            now: (1_776_679_215, 1_015)
+            at: (1_776_679_200, 1_776_679_215, 1_015)
         )
         return try #require(
             RolloutForecast("orders", report, from: .none, to: .whole, limit: limit)
@@ -59,10 +58,9 @@ import Verification
         // Nor where the report does not know the rule, as right after a start.
         let report = Report(
             ReportLedger(startedAt: 1_000),
-            [],
+            of: [],
             ReportScope(rule: "orders", windows: [.hour]),
-            startedAt: 1_776_679_200,
-            now: (1_776_679_215, 1_015)
+            at: (1_776_679_200, 1_776_679_215, 1_015)
         )
         let blind = RolloutForecast("orders", report, from: .none, to: .whole, limit: nil)
         #expect(blind?.asksConfirmation == true)
@@ -78,10 +76,11 @@ import Verification
         for id in ids { ledger.add([ReportCounts.Entry(rule: id, counts: counts)], at: 1_010) }
         let report = Report(
             ledger,
-            ids.map { RuleFacts(id: $0, mode: "observe", rollout: "100% by key", origin: "shop") },
+            of: ids.map {
+                RuleFacts(id: $0, mode: "observe", rollout: "100% by key", origin: "shop")
+            },
             ReportScope(windows: [.hour]),
-            startedAt: 1_776_679_200,
-            now: (1_776_679_215, 1_015)
+            at: (1_776_679_200, 1_776_679_215, 1_015)
         )
         func forecasts(_ rules: [String]) -> RolloutForecasts {
             RolloutForecasts(

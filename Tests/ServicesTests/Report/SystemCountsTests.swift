@@ -97,12 +97,11 @@ import Verification
         )
         return Report(
             ledger,
-            rules.keys.sorted().map {
+            of: rules.keys.sorted().map {
                 RuleFacts(id: $0, mode: "enforce", rollout: "100%", origin: "shop")
             },
             ReportScope(windows: [.hour]),
-            startedAt: 1_776_679_215,
-            now: (1_776_679_235, 25)
+            at: (1_776_679_215, 1_776_679_235, 25)
         )
     }
 

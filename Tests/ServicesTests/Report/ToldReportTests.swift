@@ -30,11 +30,10 @@ import Verification
         )
         return Report(
             ledger,
-            Self.facts,
+            of: Self.facts,
             ReportScope(),
             marks: marks,
-            startedAt: wall - 20,
-            now: (wall, tick)
+            at: (wall - 20, wall, tick)
         )
     }
 
@@ -53,7 +52,7 @@ import Verification
         let read = try Report(told: own.told)
         let nothing = report([:], tick: 77)
         let scope = ReportScope()
-        let shown = Report(nothing, isCounted: false, [(read, 0)], scope, of: of("g1"))
+        let shown = Report(nothing, isCounted: false, others: [(read, 0)], scope, of: of("g1"))
         var direct = own
         direct.gateways = of("g1")
         expectEqual(shown.json, direct.json)
@@ -72,7 +71,7 @@ import Verification
         let all = Report(
             first,
             isCounted: true,
-            [(try Report(told: second.told), 0)],
+            others: [(try Report(told: second.told), 0)],
             ReportScope(rule: "orders", windows: [.hour]),
             of: of("g0", "g1")
         )
@@ -89,7 +88,7 @@ import Verification
         let last = try Report(told: report(["orders": requests], tick: 1015).told)
         let gateways = ToldGateways([.init("g1", .lastSaid(400, hasEnded: false))])
         let own = report([:], tick: 50)
-        let all = Report(own, isCounted: true, [(last, 400)], ReportScope(), of: gateways)
+        let all = Report(own, isCounted: true, others: [(last, 400)], ReportScope(), of: gateways)
         expectEqual(all.entries[0].parts.map(\.counts.requests), [0, 5, 5])
         #expect(all.text.contains("\ng1 has not answered: what it said 400 s ago counts\n"))
         let json = try JSONSerialization.jsonObject(with: Data(all.json)) as? [String: Any]
@@ -103,7 +102,7 @@ import Verification
         let all = Report(
             own,
             isCounted: true,
-            [(try Report(told: wrong.told), 2)],
+            others: [(try Report(told: wrong.told), 2)],
             ReportScope(),
             of: of("g0", "g1")
         )

@@ -23,8 +23,6 @@ extension AdminSnapshot {
         tallies[1].addVerdict(rule: 1, slot: 2)
         var snapshot = AdminSnapshot(
             version: "1.2.3",
-            startedAtSeconds: 1_776_679_200,
-            uptime: .milliseconds(90_500),
             configuration: ConfigurationFacts(
                 generation: 7,
                 lastReloadAtSeconds: 1_776_679_260,
@@ -38,17 +36,19 @@ extension AdminSnapshot {
                 RuleFacts(id: "orders", mode: "enforce", rollout: "25%", origin: "shop"),
                 RuleFacts(id: "default", mode: "observe", rollout: "100%", origin: "shop"),
             ],
-            verdictLabels: { slot in
-                [
-                    ("verdict", slot == 0 ? "pass" : "refuse"),
-                    ("reason", slot == 0 ? "" : "key-unknown"),
-                    ("enforced", slot == 1 ? "true" : "false"), ("environment", "genuine"),
-                ]
-            },
-            store: store,
-            drainState: drainState,
-            droppedLogLines: 6
+            store: store
         )
+        snapshot.startedAtSeconds = 1_776_679_200
+        snapshot.uptime = .milliseconds(90_500)
+        snapshot.verdictLabels = { slot in
+            [
+                ("verdict", slot == 0 ? "pass" : "refuse"),
+                ("reason", slot == 0 ? "" : "key-unknown"),
+                ("enforced", slot == 1 ? "true" : "false"), ("environment", "genuine"),
+            ]
+        }
+        snapshot.drainState = drainState
+        snapshot.droppedLogLines = 6
         snapshot.host = "gateway1"
         return snapshot
     }

@@ -272,16 +272,12 @@ extension FleetFacts.Gateway {
     init(_ member: FleetMember, isOwn: Bool, silence: Int64 = 0) {
         self.init(
             name: member.name,
-            program: member.program,
-            address: member.address,
-            startedAt: member.startedAt,
-            order: member.orders,
-            pending: member.pending,
-            rules: Hex.text(member.rulesDigest),
             standing: member.standing,
-            clients: member.clients,
             age: member.age + silence,
             isOwn: isOwn
         )
+        (program, address) = (member.program, member.address)
+        (startedAt, order, pending) = (member.startedAt, member.orders, member.pending)
+        (rules, clients) = (Hex.text(member.rulesDigest), member.clients)
     }
 }

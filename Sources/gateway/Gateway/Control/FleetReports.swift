@@ -238,7 +238,7 @@ extension FleetReports: ReportSource {
                         Report(
                             own,
                             isCounted: scope.gateway == nil || scope.gateway == access.name,
-                            told.map { (report: $0.value, age: $0.age) },
+                            others: told.map { (report: $0.value, age: $0.age) },
                             scope,
                             of: gateways
                         )

@@ -9,17 +9,17 @@ extension ProcessFacts {
         guard getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0,
             getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
             let pages = numbers("/proc/self/statm"), pages.count > 1,
-            let descriptors = openDescriptors, let threads = count("/proc/self/task")
+            let descriptors = descriptorCount, let threads = count("/proc/self/task")
         else { return nil }
         let page = UInt64(max(sysconf(Int32(_SC_PAGESIZE)), 1))
-        return ProcessFacts(
-            cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
-            residentBytes: pages[1] &* page,
-            virtualBytes: pages[0] &* page,
-            openDescriptors: descriptors,
-            descriptorsMax: UInt64(limit.rlim_cur),
-            threads: threads
-        )
+        var facts = ProcessFacts()
+        facts.cpuSeconds = seconds(usage.ru_utime) + seconds(usage.ru_stime)
+        facts.residentBytes = pages[1] &* page
+        facts.virtualBytes = pages[0] &* page
+        facts.openDescriptors = descriptors
+        facts.descriptorsMax = UInt64(limit.rlim_cur)
+        facts.threads = threads
+        return facts
     }
 
     private static func seconds(_ time: timeval) -> Double {
@@ -38,7 +38,7 @@ extension ProcessFacts {
 
     /// Since Linux 6.2 the folder's size is their number (proc(5)). Before, its entries have to be
     /// read, which takes some milliseconds for ten thousand.
-    private static var openDescriptors: Int? {
+    private static var descriptorCount: Int? {
         var folder = stat()
         if stat("/proc/self/fd", &folder) == 0, folder.st_size > 0 { return Int(folder.st_size) }
         // The descriptor by which the folder is read is one of them.

@@ -225,7 +225,7 @@ extension OriginDirectory: OriginDraining {
     package func drain(
         _ server: String,
         _ change: DrainChange,
-        _ done: @escaping @Sendable (DrainOutcome) -> Void
+        then done: @escaping @Sendable (DrainOutcome) -> Void
     ) {
         plane.perform { [self] in
             guard case .none = plane.upgrading else { return done(.upgrading) }

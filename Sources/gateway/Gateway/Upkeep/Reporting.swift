@@ -81,11 +81,10 @@ extension Reporting: ReportSource {
                 answer.give(
                     Report(
                         state.value.ledger,
-                        state.value.ruleFacts(),
+                        of: state.value.ruleFacts(),
                         scope,
                         marks: state.value.marks,
-                        startedAt: plane.startedAt,
-                        now: (plane.wallSeconds, tick)
+                        at: (plane.startedAt, plane.wallSeconds, tick)
                     )
                 )
             }

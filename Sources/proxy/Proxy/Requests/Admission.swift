@@ -199,7 +199,7 @@ struct Admission {
         _ bytes: Span<UInt8>,
         of service: ServiceEntry
     ) -> Flow.Action {
-        switch service.cost {
+        switch service.terms.cost {
         case .nothing: break
         case .call, .verification:
             if let rate = settings.addressCalls,
@@ -208,8 +208,8 @@ struct Admission {
                 return throttled(wait)
             }
         }
-        guard let rule = service.rule else {
-            let contentMax = service.contentMax ?? UInt64(settings.limits.endpointBodyMax)
+        guard let rule = service.terms.rule else {
+            let contentMax = service.terms.contentMax ?? UInt64(settings.limits.endpointBodyMax)
             return exchange.flow.asked(contentMax: contentMax)
         }
         exchange.flow.asked(by: rule)

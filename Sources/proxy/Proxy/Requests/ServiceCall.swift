@@ -35,7 +35,7 @@ final class ServiceCall {
         self.entry = entry
         self.format = format
         var tokens: [TokenProof: ShownTokens.Showing] = [:]
-        for proof in entry.tokens {
+        for proof in entry.terms.tokens {
             tokens[proof] = ShownTokens.showing(proof.place, head, bytes)
         }
         self.tokens = tokens
@@ -78,14 +78,14 @@ final class ServiceCall {
         content = []
         request.entry = exchange.account.entry
         // The caller as an audit log names it.
-        if entry.tellsCaller {
+        if entry.terms.tellsCaller {
             request.caller =
                 exchange.client?.peerUser.map { "uid \($0)" } ?? exchange.account.address.text
         }
         request.format = format
         request.gateway = gateway
         (request.tokens, request.tokenChecks) = (tokens, exchange.settings.options.tokenChecks)
-        switch entry.cost {
+        switch entry.terms.cost {
         case .nothing, .call: break
         case .verification: request.verificationWait = exchange.verificationWait(now: now)
         }

@@ -65,7 +65,7 @@ struct DashboardService: Service {
     let page: DashboardPage
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
-        var response = LocalResponse(.served, "text/html; charset=utf-8", page.html)
+        var response = LocalResponse(.served, as: "text/html; charset=utf-8", page.html)
         for (name, value) in page.fields { response.add(name, value) }
         return .now(ServiceResult(response))
     }
@@ -76,7 +76,7 @@ extension ServiceEntry {
     static func dashboard(_ calls: DashboardPage.Calls) -> [ServiceEntry] {
         let service = DashboardService(page: DashboardPage(calls: calls))
         return ["", "dashboard"].map { name in
-            ServiceEntry(name, [.get, .head], access: .page, service)
+            ServiceEntry(name, [.get, .head], on: .init(access: .page), by: service)
         }
     }
 }

@@ -71,7 +71,7 @@ struct SessionService: Service {
         var result = ServiceResult(
             LocalResponse(
                 .created,
-                "application/json",
+                as: "application/json",
                 document.line,
                 challenge: String(decoding: decider.issue(.assertion, now: now), as: UTF8.self)
             )

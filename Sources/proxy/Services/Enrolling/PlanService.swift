@@ -24,12 +24,12 @@ struct PlanService: Service {
         let tag = LocalResponse.tag(of: plan)
         func entry(
             _ content: [UInt8],
-            _ success: LocalSuccess,
-            _ unchanged: ServiceEntry.Unchanged?
+            as success: LocalSuccess,
+            unchanged: ServiceEntry.Unchanged?
         ) -> ServiceEntry {
             let response = LocalResponse(
                 success,
-                "application/json",
+                as: "application/json",
                 content,
                 tag: tag,
                 caching: caching
@@ -37,19 +37,18 @@ struct PlanService: Service {
             return ServiceEntry(
                 "plan",
                 [.get, .head],
-                takesContent: false,
-                cost: .call,
-                unchanged: unchanged,
-                PlanService(response: response)
+                on: .init(cost: .call, unchanged: unchanged),
+                by: PlanService(response: response)
             )
         }
-        let silent = entry([], .unchanged, nil)
-        return entry(plan, .served, ServiceEntry.Unchanged(tag: Array(tag.utf8), entry: silent))
+        let silent = entry([], as: .unchanged, unchanged: nil)
+        let unchanged = ServiceEntry.Unchanged(tag: Array(tag.utf8), entry: silent)
+        return entry(plan, as: .served, unchanged: unchanged)
     }
 
     /// The row for programs that only ask which requests the gateway answers.
     static var unserved: ServiceEntry {
-        ServiceEntry("plan", [.get, .head], takesContent: false, cost: .call, UnservedService())
+        ServiceEntry("plan", [.get, .head], on: .init(cost: .call), by: UnservedService())
     }
 }
 
@@ -87,7 +86,7 @@ struct KeySetService: Service {
         ServiceResult(
             LocalResponse(
                 .served,
-                "application/jwk-set+json",
+                as: "application/jwk-set+json",
                 set,
                 tag: LocalResponse.tag(of: set),
                 caching: "public, max-age=300"
@@ -99,11 +98,16 @@ struct KeySetService: Service {
     /// gateway answers.
     static func entry(_ keys: [UInt8]?) -> ServiceEntry {
         let service: any Service = keys.map { KeySetService(keys: .set($0)) } ?? UnservedService()
-        return ServiceEntry("jwks", [.get, .head], takesContent: false, cost: .call, service)
+        return ServiceEntry("jwks", [.get, .head], on: .init(cost: .call), by: service)
     }
 
     /// The row of the operators' listener.
     static func entry(_ source: any KeySetSource) -> ServiceEntry {
-        ServiceEntry("jwks", [.get, .head], access: .page, KeySetService(keys: .source(source)))
+        ServiceEntry(
+            "jwks",
+            [.get, .head],
+            on: .init(access: .page),
+            by: KeySetService(keys: .source(source))
+        )
     }
 }

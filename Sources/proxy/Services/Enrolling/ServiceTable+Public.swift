@@ -6,31 +6,24 @@ extension ServiceTable {
     /// The services of the public listeners.
     ///
     /// - path: their prefix, without a slash at its end.
-    /// - sessions: the rule of requests to open a session; `nil` where no rule takes sessions.
-    /// - plan: the output of `portcullis plan` for the rules; `nil` where it is not served.
-    /// - keySet: the public key of signed verdicts; `nil` where it is not served.
-    /// - probes: their paths, and the source that knows whether the gateway is ready.
-    /// - trials: the open trials of fronts.
     package static func enrolling(
         below path: String,
         _ enrolment: Enrolment,
-        sessions: Rule? = nil,
-        plan: [UInt8]? = nil,
-        keySet: [UInt8]? = nil,
-        probes: (paths: ProbePaths, source: any ReadinessSource)? = nil,
-        trials: (any TrialKeeping)? = nil
+        _ further: PublicServices
     ) -> ServiceTable {
-        enrolling(
-            below: path,
+        let sessions = further.sessions.map { rule in
+            (service: SessionService(decider: enrolment.decider), rule: rule)
+        }
+        var entries = rows(
             challenges: ChallengeService(enrolment: enrolment),
             keys: KeyService(enrolment: enrolment),
             tokens: enrolment.tokens,
-            sessions: sessions.map { (SessionService(decider: enrolment.decider), $0) },
-            plan: plan.map(PlanService.entry),
-            keySet: keySet.map { KeySetService.entry($0) },
-            probes: probes.map { Probe.all($0.paths, $0.source) } ?? [],
-            trials: trials
+            sessions: sessions
         )
+        if let plan = further.plan { entries.append(PlanService.entry(plan)) }
+        if let keySet = further.keySet { entries.append(KeySetService.entry(keySet)) }
+        let probes = further.probes.map { Probe.all($0.paths, $0.source) } ?? []
+        return ServiceTable(below: path, for: .clients(further.trials), entries, probes: probes)
     }
 
     /// The services of the public listeners for programs that only ask which requests the gateway
@@ -42,65 +35,52 @@ extension ServiceTable {
         servesKeySet: Bool = false,
         probes: ProbePaths = ProbePaths()
     ) -> ServiceTable {
-        enrolling(
-            below: path,
+        var entries = rows(
             challenges: UnservedService(),
             keys: UnservedService(),
-            sessions: sessions.map { (UnservedService(), $0) },
-            plan: servesPlan ? PlanService.unserved : nil,
-            keySet: servesKeySet ? KeySetService.entry(nil) : nil,
-            probes: Probe.all(probes, nil),
-            trials: nil
+            tokens: [],
+            sessions: sessions.map { (UnservedService(), $0) }
         )
+        if servesPlan { entries.append(PlanService.unserved) }
+        if servesKeySet { entries.append(KeySetService.entry(nil)) }
+        let all = Probe.all(probes, nil)
+        return ServiceTable(below: path, for: .clients(nil), entries, probes: all)
     }
 
-    private static func enrolling(
-        below path: String,
-        challenges: some Service,
-        keys: some Service,
-        tokens: [TokenProof] = [],
-        sessions: (service: any Service, rule: Rule)?,
-        plan: ServiceEntry?,
-        keySet: ServiceEntry?,
-        probes: [Probe],
-        trials: (any TrialKeeping)?
-    ) -> ServiceTable {
+    private static func rows(
+        challenges: any Service,
+        keys: any Service,
+        tokens: [TokenProof],
+        sessions: (service: any Service, rule: Rule)?
+    ) -> [ServiceEntry] {
+        let call = ServiceEntry.Terms(takesContent: true, cost: .call)
+        let enrolling = ServiceEntry.Terms(takesContent: true, cost: .verification, tokens: tokens)
         var entries = [
-            ServiceEntry("challenges", [.post], takesContent: true, cost: .call, challenges),
-            ServiceEntry(
-                "keys",
-                [.post],
-                takesContent: true,
-                cost: .verification,
-                tokens: tokens,
-                keys
-            ),
+            ServiceEntry("challenges", [.post], on: call, by: challenges),
+            ServiceEntry("keys", [.post], on: enrolling, by: keys),
         ]
         if let (service, rule) = sessions {
-            entries.append(
-                ServiceEntry(
-                    "sessions",
-                    [.post],
-                    takesContent: false,
-                    cost: .call,
-                    rule: rule,
-                    service
-                )
-            )
+            let opening = ServiceEntry.Terms(cost: .call, rule: rule)
+            entries.append(ServiceEntry("sessions", [.post], on: opening, by: service))
         }
-        if let plan { entries.append(plan) }
-        if let keySet { entries.append(keySet) }
-        return ServiceTable(
-            below: path,
-            elsewhere: .routed,
-            entries,
-            probes: probes,
-            unknown: .endpointUnknown,
-            wrongMethod: .methodNotAllowed,
-            listsPaths: false,
-            trials: trials
-        )
+        return entries
     }
+}
+
+/// What public listeners serve beside enrolment.
+package struct PublicServices {
+    /// The rule of requests to open a session; `nil` where no rule takes sessions.
+    package var sessions: Rule?
+    /// The output of `portcullis plan` for the rules; `nil` where it is not served.
+    package var plan: [UInt8]?
+    /// The public key of signed verdicts; `nil` where it is not served.
+    package var keySet: [UInt8]?
+    /// The paths of probes, and the source that knows whether the gateway is ready.
+    package var probes: (paths: ProbePaths, source: any ReadinessSource)?
+    /// The open trials of fronts.
+    package var trials: (any TrialKeeping)?
+
+    package init() {}
 }
 
 /// The paths of probes on the public listeners.
@@ -178,13 +158,7 @@ extension ServiceTable.Probe {
         // It does not count as a call of its address: if there is a load balancer in front, probes
         // and all clients may share one address.
         return services.map { key, path, service in
-            let entry = ServiceEntry(
-                "probe-\(key)",
-                [.get, .head],
-                takesContent: false,
-                cost: .nothing,
-                service
-            )
+            let entry = ServiceEntry("probe-\(key)", [.get, .head], by: service)
             return ServiceTable.Probe(path, entry)
         }
     }

@@ -235,7 +235,7 @@ struct TrialCallService: Service {
             let sightings = trials.change { $0.sightings(ids) }
             lines = sightings.flatMap { $0?.json ?? Array("{}\n".utf8) }
         }
-        return .now(ServiceResult(LocalResponse(.served, "text/plain; charset=utf-8", lines)))
+        return .now(ServiceResult(LocalResponse(.served, as: "text/plain; charset=utf-8", lines)))
     }
 }
 
@@ -245,9 +245,8 @@ extension ServiceEntry {
             ServiceEntry(
                 "trials/\(call.rawValue)",
                 [.post],
-                takesContent: true,
-                access: .call,
-                TrialCallService(call: call, trials: trials)
+                on: .init(takesContent: true, access: .call),
+                by: TrialCallService(call: call, trials: trials)
             )
         }
     }
@@ -277,10 +276,8 @@ extension ServiceTable {
             ServiceEntry(
                 "trial",
                 [],
-                takesContent: true,
-                cost: .nothing,
-                contentMax: FrontTrials.contentMax,
-                TrialService(trials: trials, id: id)
+                on: .init(takesContent: true, contentMax: FrontTrials.contentMax),
+                by: TrialService(trials: trials, id: id)
             )
         )
     }

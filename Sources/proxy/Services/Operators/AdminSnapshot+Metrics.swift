@@ -11,24 +11,12 @@ extension AdminSnapshot {
     {
         var idle = AdminSnapshot(
             version: "",
-            startedAtSeconds: 0,
-            uptime: .zero,
             configuration: ConfigurationFacts(generation: 1, lastReloadAtSeconds: 0),
             loops: [],
             rules: [],
-            verdictLabels: { _ in [] },
-            store: StoreFacts(keys: 0, revokedKeys: 0),
-            drainState: .serving,
-            droppedLogLines: 0
+            store: StoreFacts(keys: 0, revokedKeys: 0)
         )
-        idle.process = ProcessFacts(
-            cpuSeconds: 0,
-            residentBytes: 0,
-            virtualBytes: 0,
-            openDescriptors: 0,
-            descriptorsMax: 0,
-            threads: 0
-        )
+        idle.process = ProcessFacts()
         idle.parties = parties
         let lines = idle.metrics.split(separator: "\n").filter { $0.hasPrefix("# ") }
             .map { $0.split(separator: " ", maxSplits: 3).map(String.init) }

@@ -15,9 +15,9 @@ package struct AdminSnapshot: Sendable {
     /// The machine's own name; empty where it has none.
     package var host = ""
     /// When the process started: seconds since 1970.
-    package var startedAtSeconds: Int64
+    package var startedAtSeconds: Int64 = 0
     /// Time since then, by a clock that never goes back.
-    package var uptime: Duration
+    package var uptime = Duration.zero
     package var configuration: ConfigurationFacts
     package var loops: [LoopFacts]
     /// The tallies of all event loops together.
@@ -25,7 +25,7 @@ package struct AdminSnapshot: Sendable {
     /// The rules in the order of their numbers in the tallies, the default one included.
     package var rules: [RuleFacts]
     /// The labels of a verdict slot, each name once: verdict, reason, enforced, environment.
-    package var verdictLabels: @Sendable (Int) -> [(String, String)]
+    package var verdictLabels: @Sendable (Int) -> [(String, String)] = { _ in [] }
     /// Why the orders about rollouts in force are not on disk; `nil` where they are.
     package var unsavedOrders: String?
     package var store: StoreFacts
@@ -44,39 +44,27 @@ package struct AdminSnapshot: Sendable {
     /// Origins' servers whose name has no address.
     package var unknownServers: [String] = []
     package var serverCount = 0
-    package var drainState: DrainState
+    package var drainState = DrainState.serving
     /// Operators have drained the gateway of a fleet.
     package var isDrained = false
     /// Lines of the access log that were dropped.
-    package var droppedLogLines: UInt64
+    package var droppedLogLines: UInt64 = 0
     /// Lines of the gateway's own messages that were dropped.
-    package var droppedMessages: UInt64
+    package var droppedMessages: UInt64 = 0
 
     /// Merges the tallies of the event loops into ``tally``.
     package init(
         version: String,
-        startedAtSeconds: Int64,
-        uptime: Duration,
         configuration: ConfigurationFacts,
         loops: [LoopFacts],
         rules: [RuleFacts],
-        verdictLabels: @escaping @Sendable (Int) -> [(String, String)],
-        store: StoreFacts,
-        drainState: DrainState,
-        droppedLogLines: UInt64,
-        droppedMessages: UInt64 = 0
+        store: StoreFacts
     ) {
         self.version = version
-        self.startedAtSeconds = startedAtSeconds
-        self.uptime = uptime
         self.configuration = configuration
         self.loops = loops
         self.rules = rules
-        self.verdictLabels = verdictLabels
         self.store = store
-        self.drainState = drainState
-        self.droppedLogLines = droppedLogLines
-        self.droppedMessages = droppedMessages
         tally = Tally(ruleCount: rules.count, verdictSlots: loops.first?.tally.verdictSlots ?? 0)
         for loop in loops { tally.merge(loop.tally) }
     }
@@ -195,46 +183,32 @@ package struct LoopFacts: Sendable {
 /// The resources of the process, under the names that all programs use (prometheus.io, "Writing
 /// client libraries").
 package struct ProcessFacts: Sendable {
-    package var cpuSeconds: Double
-    package var residentBytes: UInt64
-    package var virtualBytes: UInt64
-    package var openDescriptors: Int
-    package var descriptorsMax: UInt64
-    package var threads: Int
+    package var cpuSeconds = 0.0
+    package var residentBytes: UInt64 = 0
+    package var virtualBytes: UInt64 = 0
+    package var openDescriptors = 0
+    package var descriptorsMax: UInt64 = 0
+    package var threads = 0
 
-    package init(
-        cpuSeconds: Double,
-        residentBytes: UInt64,
-        virtualBytes: UInt64,
-        openDescriptors: Int,
-        descriptorsMax: UInt64,
-        threads: Int
-    ) {
-        self.cpuSeconds = cpuSeconds
-        self.residentBytes = residentBytes
-        self.virtualBytes = virtualBytes
-        self.openDescriptors = openDescriptors
-        self.descriptorsMax = descriptorsMax
-        self.threads = threads
-    }
+    package init() {}
 
     /// - startedAtSeconds: Unix time.
     func write(startedAtSeconds: Int64, into out: inout Exposition) {
         func one(
             _ name: String,
-            _ type: String,
             _ value: some CustomStringConvertible,
-            _ help: String
+            type: String = "gauge",
+            help: String
         ) {
             out.family("process_" + name, type, help, [([], value)])
         }
-        one("cpu_seconds_total", "counter", cpuSeconds, "User and system CPU time.")
-        one("resident_memory_bytes", "gauge", residentBytes, "Memory that is resident.")
-        one("virtual_memory_bytes", "gauge", virtualBytes, "Memory that is mapped.")
-        one("open_fds", "gauge", openDescriptors, "Descriptors that are open.")
-        one("max_fds", "gauge", descriptorsMax, "Descriptors that may be open.")
-        one("threads", "gauge", threads, "Threads.")
-        one("start_time_seconds", "gauge", startedAtSeconds, "When it started, Unix time.")
+        one("cpu_seconds_total", cpuSeconds, type: "counter", help: "User and system CPU time.")
+        one("resident_memory_bytes", residentBytes, help: "Memory that is resident.")
+        one("virtual_memory_bytes", virtualBytes, help: "Memory that is mapped.")
+        one("open_fds", openDescriptors, help: "Descriptors that are open.")
+        one("max_fds", descriptorsMax, help: "Descriptors that may be open.")
+        one("threads", threads, help: "Threads.")
+        one("start_time_seconds", startedAtSeconds, help: "When it started, Unix time.")
     }
 }
 

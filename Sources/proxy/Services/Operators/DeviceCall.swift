@@ -108,7 +108,9 @@ struct DeviceCallService: Service {
                 devices.call(call) { completion(Self.result($0, of: task)) }
             }
         } catch {
-            return .now(ServiceResult(.refused(.requestMalformed), "problems", [error.description]))
+            return .now(
+                ServiceResult(.refused(.requestMalformed), "problems", texts: [error.description])
+            )
         }
     }
 
@@ -129,7 +131,7 @@ struct DeviceCallService: Service {
         case .tokenRefused: ServiceResult(.refused(.deviceTokenMalformed))
         case .tokenUsed: ServiceResult(.refused(.deviceTokenUsed))
         case .unavailable(let word):
-            ServiceResult(.refused(.deviceCheckUnavailable), "apple", [word])
+            ServiceResult(.refused(.deviceCheckUnavailable), "apple", texts: [word])
         }
     }
 }
@@ -140,9 +142,8 @@ extension ServiceEntry {
             ServiceEntry(
                 "device-check/\(task.rawValue)",
                 [.post],
-                takesContent: true,
-                access: .call,
-                DeviceCallService(task: task, devices: devices)
+                on: .init(takesContent: true, access: .call),
+                by: DeviceCallService(task: task, devices: devices)
             )
         }
     }

@@ -8,40 +8,26 @@ package struct FleetFacts: Sendable {
     package struct Gateway: Sendable {
         package let name: String
         /// The program's version.
-        let program: String
+        package var program = ""
         /// Of its first listener.
-        let address: String
+        package var address = ""
         /// Second of Unix time, by its own clock.
-        let startedAt: Int64
+        package var startedAt: Int64 = 0
         /// The version of the orders that it serves.
-        package let order: Int64
+        package var order: Int64 = 0
         /// Orders that it obeys and that the database does not have.
-        let pending: Int64
+        package var pending: Int64 = 0
         /// SHA-256 of its rules, in hexadecimal.
-        let rules: String
+        package var rules = ""
         package let standing: String
         /// Clients' open connections while it is drained.
-        package let clients: Int64
+        package var clients: Int64 = 0
         /// Seconds since it said so.
         package let age: Int64
         let isOwn: Bool
 
-        package init(
-            name: String,
-            program: String,
-            address: String,
-            startedAt: Int64,
-            order: Int64,
-            pending: Int64,
-            rules: String,
-            standing: String,
-            clients: Int64,
-            age: Int64,
-            isOwn: Bool
-        ) {
-            (self.name, self.program, self.address) = (name, program, address)
-            (self.startedAt, self.order, self.pending) = (startedAt, order, pending)
-            (self.rules, self.standing, self.clients) = (rules, standing, clients)
+        package init(name: String, standing: String, age: Int64, isOwn: Bool) {
+            (self.name, self.standing) = (name, standing)
             (self.age, self.isOwn) = (age, isOwn)
         }
 

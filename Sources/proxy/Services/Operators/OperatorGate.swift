@@ -59,7 +59,7 @@ package struct OperatorGate: Sendable {
     ///
     /// - bytes: the bytes of the head.
     func fault(
-        _ access: Access,
+        for access: Access,
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>
     ) -> LocalFault? {

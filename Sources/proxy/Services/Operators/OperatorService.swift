@@ -39,7 +39,7 @@ struct OperatorService: Service {
             .later { [page, source, format = request.format] completion in
                 source.ask { snapshot in
                     let late = ServiceResult(.fault(.gatherTimeout))
-                    completion(snapshot.map { Self.result(page, $0, format) } ?? late)
+                    completion(snapshot.map { Self.result(page, of: $0, as: format) } ?? late)
                 }
             }
         }
@@ -47,8 +47,8 @@ struct OperatorService: Service {
 
     private static func result(
         _ page: Page,
-        _ snapshot: AdminSnapshot,
-        _ format: Exposition.Format
+        of snapshot: AdminSnapshot,
+        as format: Exposition.Format
     ) -> ServiceResult {
         switch page {
         case .metrics:
@@ -58,7 +58,7 @@ struct OperatorService: Service {
                 case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
                 }
             let text = snapshot.metrics(format)
-            return ServiceResult(LocalResponse(.served, type, Array(text.utf8)))
+            return ServiceResult(LocalResponse(.served, as: type, Array(text.utf8)))
         case .status: return ServiceResult(json: snapshot.status)
         case .origins: return ServiceResult(text: snapshot.origins.lines)
         case .rollout: return ServiceResult(text: snapshot.rules.lines)
@@ -71,7 +71,7 @@ struct OperatorService: Service {
                 let lines = out.map { "no server can serve: \($0.name)\n" }.joined()
                 return ServiceResult(text: Readiness.text(snapshot.degradations) + lines)
             }
-            return ServiceResult(.fault(first), "reasons", reasons.map(\.rawValue))
+            return ServiceResult(.fault(first), "reasons", texts: reasons.map(\.rawValue))
         }
     }
 }
@@ -87,19 +87,11 @@ extension ServiceTable {
             ServiceEntry(
                 page.rawValue,
                 [.get, .head],
-                access: page.access,
-                OperatorService(page: page, source: source)
+                on: .init(access: page.access),
+                by: OperatorService(page: page, source: source)
             )
         }
-        return ServiceTable(
-            below: "",
-            elsewhere: .unknown,
-            entries + calls.entries,
-            unknown: .pageUnknown,
-            wrongMethod: .methodRefused,
-            listsPaths: true,
-            gate: calls.gate
-        )
+        return ServiceTable(below: "", for: .operators(calls.gate), entries + calls.entries)
     }
 }
 
@@ -148,7 +140,7 @@ package protocol OriginDraining: Sendable {
     func drain(
         _ server: String,
         _ change: DrainChange,
-        _ done: @escaping @Sendable (DrainOutcome) -> Void
+        then done: @escaping @Sendable (DrainOutcome) -> Void
     )
 }
 
@@ -196,9 +188,8 @@ extension ServiceEntry {
             ServiceEntry(
                 "origins/\(change.rawValue)",
                 [.post],
-                takesContent: true,
-                access: .call,
-                OriginService(change: change, origins: origins)
+                on: .init(takesContent: true, access: .call),
+                by: OriginService(change: change, origins: origins)
             )
         }
     }
@@ -235,13 +226,18 @@ struct UpgradeService: Service {
                 document.member("process", Int(process))
                 document.member("pause_microseconds", Int(clamping: microseconds))
             }
-        case .refused(let why): ServiceResult(.fault(.upgradeRefused), "problems", [why])
+        case .refused(let why): ServiceResult(.fault(.upgradeRefused), "problems", texts: [why])
         }
     }
 }
 
 extension ServiceEntry {
     static func upgrading(_ gateway: any Handing) -> ServiceEntry {
-        ServiceEntry("upgrade", [.post], access: .call, UpgradeService(gateway: gateway))
+        ServiceEntry(
+            "upgrade",
+            [.post],
+            on: .init(access: .call),
+            by: UpgradeService(gateway: gateway)
+        )
     }
 }

@@ -142,7 +142,7 @@ struct RolloutService: Service {
     }
 
     private static func refused(_ outcome: LocalOutcome, _ why: String) -> ServiceResult {
-        ServiceResult(outcome, "problems", [why])
+        ServiceResult(outcome, "problems", texts: [why])
     }
 }
 
@@ -167,7 +167,12 @@ extension ServiceEntry {
     /// The entry of `GET /audit`. It names the operators who have changed something, so it is
     /// served where clients are named, too.
     static func audit(_ rollouts: any RolloutTaking) -> ServiceEntry {
-        ServiceEntry("audit", [.get, .head], access: .lookup, AuditService(rollouts: rollouts))
+        ServiceEntry(
+            "audit",
+            [.get, .head],
+            on: .init(access: .lookup),
+            by: AuditService(rollouts: rollouts)
+        )
     }
 
     /// The calls that change rollouts, or estimate a change.
@@ -176,10 +181,8 @@ extension ServiceEntry {
             ServiceEntry(
                 "rollout/\(purpose.rawValue)",
                 [.post],
-                takesContent: true,
-                tellsCaller: true,
-                access: .call,
-                RolloutService(purpose: purpose, rollouts: rollouts)
+                on: .init(takesContent: true, tellsCaller: true, access: .call),
+                by: RolloutService(purpose: purpose, rollouts: rollouts)
             )
         }
     }

@@ -17,13 +17,13 @@ package struct StoreFacts: Sendable {
     /// after recovery.
     package var lastError: String?
     /// Transactions that failed since the start.
-    package var failedCommits: UInt64
+    package var failedCommits: UInt64 = 0
     /// Keys deleted since the start because they were not used for long.
-    package var expiredKeys: UInt64
+    package var expiredKeys: UInt64 = 0
     /// Changes in a transaction.
-    package var commitSizes: Histogram
+    package var commitSizes = Histogram()
     /// Time in a transaction, in nanoseconds.
-    package var commitDurations: Histogram
+    package var commitDurations = Histogram()
     /// Whether this process has created it, since there was none.
     package var isNew = false
     /// Uses and look-ups that wait for the next transaction.
@@ -41,21 +41,13 @@ package struct StoreFacts: Sendable {
         revokedKeys: Int,
         pendingCommits: Int = 0,
         isDegraded: Bool = false,
-        lastError: String? = nil,
-        failedCommits: UInt64 = 0,
-        expiredKeys: UInt64 = 0,
-        commitSizes: Histogram = Histogram(),
-        commitDurations: Histogram = Histogram()
+        lastError: String? = nil
     ) {
         self.keys = keys
         self.revokedKeys = revokedKeys
         self.pendingCommits = pendingCommits
         self.isDegraded = isDegraded
         self.lastError = lastError
-        self.failedCommits = failedCommits
-        self.expiredKeys = expiredKeys
-        self.commitSizes = commitSizes
-        self.commitDurations = commitDurations
     }
 }
 
@@ -83,8 +75,8 @@ extension StoreFacts {
         let connections = database?.connections ?? []
         func family(
             _ name: String,
-            _ type: String,
-            _ help: String,
+            type: String,
+            help: String,
             _ value: (DatabaseStatistics.Connection) -> UInt64
         ) {
             out.metric(name, type: type, help: help)
@@ -94,19 +86,21 @@ extension StoreFacts {
         }
         family(
             "database_connected",
-            "gauge",
-            "Whether there is a connection that has not ended."
+            type: "gauge",
+            help: "Whether there is a connection that has not ended."
         ) { $0.isConnected ? 1 : 0 }
-        family("database_connections_total", "counter", "Connections that were made.") { $0.made }
+        family("database_connections_total", type: "counter", help: "Connections that were made.") {
+            $0.made
+        }
         family(
             "database_connections_lost_total",
-            "counter",
-            "Connections that were lost, or left since the server takes no writes."
+            type: "counter",
+            help: "Connections that were lost, or left since the server takes no writes."
         ) { $0.lost }
         family(
             "database_connect_failures_total",
-            "counter",
-            "Tries that came to no connection."
+            type: "counter",
+            help: "Tries that came to no connection."
         ) { $0.failures }
         out.metric(
             "database_retries_total",

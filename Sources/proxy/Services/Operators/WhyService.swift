@@ -17,7 +17,7 @@ package protocol RefusalSource: Sendable {
 extension RefusalSource {
     fileprivate func answer(
         _ name: RefusalName?,
-        _ request: ServiceRequest,
+        to request: ServiceRequest,
         _ result: @escaping @Sendable (ToldRefusals) -> ServiceResult
     ) -> ServiceAnswer {
         .later { [gateway = request.gateway] completion in
@@ -49,10 +49,10 @@ struct WhyService: Service {
         guard let name = RefusalName(request.content) else {
             return .now(ServiceResult(.fault(.noSuchRefusal)))
         }
-        return source.answer(name, request) { [layout] told in
+        return source.answer(name, to: request) { [layout] told in
             guard told.isEmpty else { return Self.result(told, layout) }
             guard let gateways = told.gateways else { return ServiceResult(.fault(.noSuchRefusal)) }
-            return ServiceResult(.fault(.noSuchRefusal), "problems", gateways.remarks)
+            return ServiceResult(.fault(.noSuchRefusal), "problems", texts: gateways.remarks)
         }
     }
 
@@ -70,9 +70,8 @@ extension ServiceEntry {
             ServiceEntry(
                 layout.rawValue,
                 [.post],
-                takesContent: true,
-                access: .lookup,
-                WhyService(layout: layout, source: source)
+                on: .init(takesContent: true, access: .lookup),
+                by: WhyService(layout: layout, source: source)
             )
         }
     }
@@ -84,12 +83,17 @@ struct RefusalListService: Service {
     let source: any RefusalSource
 
     func answer(_ request: ServiceRequest) -> ServiceAnswer {
-        source.answer(nil, request) { ServiceResult(json: $0.json) }
+        source.answer(nil, to: request) { ServiceResult(json: $0.json) }
     }
 }
 
 extension ServiceEntry {
     static func refusals(_ source: any RefusalSource) -> ServiceEntry {
-        ServiceEntry("refusals", [.get], access: .lookup, RefusalListService(source: source))
+        ServiceEntry(
+            "refusals",
+            [.get],
+            on: .init(access: .lookup),
+            by: RefusalListService(source: source)
+        )
     }
 }

@@ -81,7 +81,7 @@ package struct RefusalNote: Sendable {
     /// The rule, or the gateway's own endpoint.
     package let place: Place
     /// `nil` where nothing was judged.
-    package let finding: Finding?
+    package var finding: Finding?
 
     /// The rule or endpoint that decided.
     package enum Place: Sendable {
@@ -91,26 +91,16 @@ package struct RefusalNote: Sendable {
 
     package init(
         at: Int64,
-        id: RequestID,
-        trace: TraceID?,
-        client: IPAddress,
-        asked: Asked,
-        outcome: LocalOutcome,
-        fate: Fate,
-        status: Int,
-        place: Place,
-        finding: Finding?
+        name: (id: RequestID, trace: TraceID?),
+        asked: (by: IPAddress, for: Asked),
+        end: (outcome: LocalOutcome, fate: Fate, status: Int),
+        place: Place
     ) {
         self.at = at
-        self.id = id
-        self.trace = trace
-        self.client = client
-        self.asked = asked
-        self.outcome = outcome
-        self.fate = fate
-        self.status = status
+        (id, trace) = name
+        (client, self.asked) = asked
+        (outcome, fate, status) = end
         self.place = place
-        self.finding = finding
     }
 }
 

@@ -84,17 +84,16 @@ package struct Report: Sendable {
     }
 
     /// - rules: the served rules, in their order.
-    /// - now: seconds since 1970, and of the ledger's clock.
+    /// - now: when the process started and now, in seconds since 1970, and by the ledger's clock.
     package init(
         _ ledger: ReportLedger,
-        _ rules: [RuleFacts],
+        of rules: [RuleFacts],
         _ scope: ReportScope,
         marks: [Mark] = [],
-        startedAt: Int64,
-        now: (wall: Int64, tick: Int64)
+        at now: (startedAt: Int64, wall: Int64, tick: Int64)
     ) {
         self.marks = marks
-        self.startedAt = startedAt
+        startedAt = now.startedAt
         self.now = now.wall
         let served = rules.map { (id: $0.id, facts: RuleFacts?.some($0)) }
         let others = ledger.others(than: Set(rules.map(\.id))).map { id in

@@ -113,7 +113,7 @@ package struct ReportedRequest: Sendable {
     ) {
         outcome = verdict.outcome
         proof = outcome == .pass ? verdict.proof : nil
-        meetsIntegrity = verdict.tokens.integrity?.isMet
+        meetsIntegrity = verdict.integrity?.isMet
         environment = verdict.environment
         build = AppBuild(signed: verdict.appVersion, claimed: claims.version)
         system = claims.system

@@ -63,7 +63,7 @@ private struct ReportGroupLine {
     let refused: UInt64
     private let reasons: [(reason: String, count: UInt64)]
 
-    init(_ name: String, _ rule: String, _ cells: [some CountedVerdicts]) {
+    init(_ name: String, rule: String, _ cells: [some CountedVerdicts]) {
         (self.name, self.rule) = (name, rule)
         counts = Self.classes.map { cells[$0] }
         refused = cells.refused
@@ -110,7 +110,9 @@ extension Report {
         guard let counts = entry.parts.first?.counts else { return [] }
         switch grouping {
         case .os:
-            return counts.systemGroups.map { ReportGroupLine($0.name.text, entry.id, $0.cells) }
+            return counts.systemGroups.map {
+                ReportGroupLine($0.name.text, rule: entry.id, $0.cells)
+            }
         case .build:
             var builds: [(name: String, cells: [RuleCounts.Cell])] = []
             for group in counts.groups {
@@ -121,7 +123,7 @@ extension Report {
                     builds.append((name, group.cells))
                 }
             }
-            return builds.map { ReportGroupLine($0.name, entry.id, $0.cells) }
+            return builds.map { ReportGroupLine($0.name, rule: entry.id, $0.cells) }
         }
     }
 }

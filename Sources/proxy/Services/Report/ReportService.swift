@@ -60,23 +60,24 @@ extension ServiceEntry {
         func page(
             _ name: String,
             _ layout: ReportService.Layout,
-            _ windows: [ReportWindow] = ReportWindow.allCases
+            over windows: [ReportWindow] = ReportWindow.allCases
         ) -> ServiceEntry {
             ServiceEntry(
                 name,
                 [.get, .head, .post],
-                takesContent: true,
-                access: .page,
-                ReportService(layout: layout, windows: windows, source: source)
+                on: .init(takesContent: true, access: .page),
+                by: ReportService(layout: layout, windows: windows, source: source)
             )
         }
         return [page("report", .json), page("report/series", .series)]
             + ReportWindow.allCases.flatMap { window in
                 let name = "report/\(window.rawValue)"
                 let groups = ReportGrouping.allCases.map { grouping in
-                    page("\(name)/\(grouping.rawValue)", .groups(grouping), [window])
+                    page("\(name)/\(grouping.rawValue)", .groups(grouping), over: [window])
                 }
-                return [page(name, .json, [window]), page("\(name)/text", .text, [window])]
+                return [
+                    page(name, .json, over: [window]), page("\(name)/text", .text, over: [window]),
+                ]
                     + groups
             }
     }

@@ -148,7 +148,7 @@ extension Report {
     package init(
         _ own: Report,
         isCounted: Bool,
-        _ others: [(report: Report, age: Int64)],
+        others: [(report: Report, age: Int64)],
         _ scope: ReportScope,
         of gateways: ToldGateways
     ) {
@@ -164,7 +164,7 @@ extension Report {
                 report.entries.first { $0.id == id }.map { (entry: $0, age: age) }
             }
             let facts = own.entries.first { $0.id == id }?.facts
-            entries.append(Entry(id, facts, parts, scope.windows))
+            entries.append(Entry(id, facts, of: parts, over: scope.windows))
         }
         var marks: [Mark] = []
         for mark in all.flatMap(\.report.marks).sorted(by: { $0.at < $1.at }) {
@@ -189,8 +189,8 @@ extension Report.Entry {
     fileprivate init(
         _ id: String,
         _ facts: RuleFacts?,
-        _ parts: [(entry: Report.Entry, age: Int64)],
-        _ windows: [ReportWindow]
+        of parts: [(entry: Report.Entry, age: Int64)],
+        over windows: [ReportWindow]
     ) {
         self.id = id
         self.facts = facts

@@ -133,17 +133,15 @@ extension LocalRow {
                 502,
                 .origin,
                 .unsaid,
-                "The origin's answer can't be read.",
-                grpc: .internalError
-            )
+                "The origin's answer can't be read."
+            ).calling(.internalError)
         case .tooManyInterimResponses:
             LocalRow(
                 502,
                 .origin,
                 .unsaid,
-                "The origin sent too many interim answers.",
-                grpc: .internalError
-            )
+                "The origin sent too many interim answers."
+            ).calling(.internalError)
         }
     }
 }
@@ -219,9 +217,8 @@ extension LocalRow {
                 413,
                 .client,
                 .fixClient,
-                "Requests with content are not served.",
-                ending: .connection
-            )
+                "Requests with content are not served."
+            ).endingConnection
         case .hostRefused:
             LocalRow(
                 403,

@@ -58,7 +58,7 @@ package struct LocalResponse: Sendable {
             }
             if let (name, texts) = details.list { document.texts(name, texts) }
         }
-        self.init(outcome, "application/problem+json", document.line)
+        self.init(outcome, as: "application/problem+json", document.line)
         addFields(row, details)
     }
 
@@ -67,11 +67,11 @@ package struct LocalResponse: Sendable {
     /// - challenge: for the client's next request.
     package init(
         _ success: LocalSuccess,
-        _ contentType: StaticString,
+        as contentType: StaticString,
         _ content: [UInt8],
         challenge: String? = nil
     ) {
-        self.init(.done(success), contentType, content)
+        self.init(.done(success), as: contentType, content)
         if let challenge { fields.append(("App-Attest-Challenge", challenge)) }
     }
 
@@ -80,12 +80,12 @@ package struct LocalResponse: Sendable {
     /// - tag: its entity tag, with its quotes.
     init(
         _ success: LocalSuccess,
-        _ contentType: StaticString,
+        as contentType: StaticString,
         _ content: [UInt8],
         tag: String,
         caching: StaticString
     ) {
-        self.init(.done(success), contentType, content)
+        self.init(.done(success), as: contentType, content)
         self.caching = caching
         fields.append(("ETag", tag))
     }
@@ -97,7 +97,7 @@ package struct LocalResponse: Sendable {
     }
 
     /// A success without content.
-    package init(empty success: LocalSuccess) { self.init(.done(success), "", []) }
+    package init(empty success: LocalSuccess) { self.init(.done(success), as: "", []) }
 
     /// Tells the asking proxy that it may forward a request.
     ///
@@ -109,7 +109,7 @@ package struct LocalResponse: Sendable {
         fields = notes.map { ($0.name.description, $0.value) }
     }
 
-    private init(_ outcome: LocalOutcome, _ contentType: StaticString, _ content: [UInt8]) {
+    private init(_ outcome: LocalOutcome, as contentType: StaticString, _ content: [UInt8]) {
         self.outcome = outcome
         self.contentType = contentType
         self.content = content
@@ -157,7 +157,7 @@ package struct LocalResponse: Sendable {
         let length = stride(from: 24, through: 0, by: -8).map {
             UInt8(truncatingIfNeeded: count >> $0)
         }
-        self.init(.done(.served), GRPCForm.plain.contentType, [0] + length + message)
+        self.init(.done(.served), as: GRPCForm.plain.contentType, [0] + length + message)
         call = .ok
     }
 
@@ -272,27 +272,36 @@ extension LocalResponse {
                     message.field(5, removed.lowercased().utf8)
                 }
             } else {
-                Self.header(2, name, value, &message)
+                Self.header(2, name: name, value, into: &message)
             }
         }
-        for field in fields { Self.header(6, field.name.lowercased(), field.value.utf8, &message) }
+        for field in fields { add(field, as: 6, to: &message) }
     }
 
     private func deny(_ message: inout ProtobufWriter) {
         message.message(1) { $0.field(1, UInt64(status)) }
         if !content.isEmpty {
-            Self.header(2, "content-type", contentType.description.utf8, &message)
+            add(("content-type", contentType.description), as: 2, to: &message)
         }
-        Self.header(2, "cache-control", caching.description.utf8, &message)
-        for field in fields { Self.header(2, field.name.lowercased(), field.value.utf8, &message) }
+        add(("cache-control", caching.description), as: 2, to: &message)
+        for field in fields { add(field, as: 2, to: &message) }
         message.field(3, content)
+    }
+
+    private func add(
+        _ field: (name: String, value: String),
+        as number: UInt64,
+        to message: inout ProtobufWriter
+    ) {
+        let name = field.name.lowercased()
+        Self.header(number, name: name, field.value.utf8, into: &message)
     }
 
     private static func header(
         _ number: UInt64,
-        _ name: String,
+        name: String,
         _ value: some Collection<UInt8>,
-        _ message: inout ProtobufWriter
+        into message: inout ProtobufWriter
     ) {
         message.message(number) { option in
             option.message(1) { header in

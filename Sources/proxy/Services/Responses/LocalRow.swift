@@ -68,9 +68,9 @@ package struct LocalRow: Sendable {
     package let blame: Blame
     package let nextStep: NextStep
     package let companion: Companion
-    package let ending: Ending
+    package private(set) var ending = Ending.request
     /// The status for a gRPC call.
-    package let grpc: GRPCStatus
+    package private(set) var grpc: GRPCStatus
     /// One sentence for people; it says nothing about policy. Empty without a fault.
     package let title: String
 
@@ -79,17 +79,28 @@ package struct LocalRow: Sendable {
         _ blame: Blame,
         _ step: NextStep,
         _ title: String,
-        _ companion: Companion = .none,
-        ending: Ending = .request,
-        grpc: GRPCStatus? = nil
+        _ companion: Companion = .none
     ) {
         self.status = status
         self.blame = blame
         nextStep = step
         self.title = title
         self.companion = companion
-        self.ending = ending
-        self.grpc = grpc ?? GRPCStatus(answering: status)
+        grpc = GRPCStatus(answering: status)
+    }
+
+    /// The row of an answer that ends the connection too.
+    var endingConnection: LocalRow {
+        var row = self
+        row.ending = .connection
+        return row
+    }
+
+    /// The row with another status for a gRPC call.
+    func calling(_ status: GRPCStatus) -> LocalRow {
+        var row = self
+        row.grpc = status
+        return row
     }
 }
 
@@ -139,7 +150,7 @@ extension LocalRow {
     /// The rows of malformed requests. A malformed response of an origin is always 502; see
     /// ``OriginFailure/responseMalformed``.
     static func malformed(_ reason: Malformed.Reason) -> LocalRow {
-        LocalRow(status(of: reason), .client, .fixClient, title(of: reason), ending: .connection)
+        LocalRow(status(of: reason), .client, .fixClient, title(of: reason)).endingConnection
     }
 
     private static func status(of reason: Malformed.Reason) -> Int {

@@ -5,12 +5,14 @@ package import Rules
 ///
 /// Every request searches it, so it is a reference and compares bytes in place.
 package final class ServiceTable: Sendable {
-    /// The treatment of paths that are not below the prefix.
-    enum Elsewhere: Sendable {
-        /// The rules route them.
-        case routed
-        /// They are unknown: nothing is forwarded.
-        case unknown
+    /// Whose requests it answers.
+    enum Audience: Sendable {
+        /// Clients'. The rules route the paths that are not below the prefix. With the open trials
+        /// of fronts.
+        case clients((any TrialKeeping)?)
+        /// Operators'. Other paths are unknown: nothing is forwarded. The answer to one lists the
+        /// known ones. The gate decides who may ask for what.
+        case operators(OperatorGate)
     }
 
     /// A path outside of the prefix.
@@ -38,39 +40,30 @@ package final class ServiceTable: Sendable {
 
     /// The gateway's own paths begin with it, without a slash at its end.
     private let prefix: [UInt8]
-    private let elsewhere: Elsewhere
-    /// Those that ``gate`` serves.
+    private let audience: Audience
+    /// Those that are served.
     private let entries: [ServiceEntry]
     private let probes: [Probe]
-    private let unknown: LocalFault
-    private let wrongMethod: LocalFault
-    /// Whether the answer to an unknown path lists the known ones.
-    private let listsPaths: Bool
-    /// Decides who may ask for what.
-    private let gate: OperatorGate
-    /// The open trials of fronts; `nil` on the operators' listener.
-    let trials: (any TrialKeeping)?
 
     init(
         below prefix: String,
-        elsewhere: Elsewhere,
+        for audience: Audience,
         _ entries: [ServiceEntry],
-        probes: [Probe] = [],
-        unknown: LocalFault,
-        wrongMethod: LocalFault,
-        listsPaths: Bool,
-        gate: OperatorGate = OperatorGate(),
-        trials: (any TrialKeeping)? = nil
+        probes: [Probe] = []
     ) {
         self.prefix = Array(prefix.utf8)
-        self.elsewhere = elsewhere
-        self.entries = entries.filter { gate.serves($0.access) }
+        self.audience = audience
+        self.entries =
+            switch audience {
+            case .clients: entries
+            case .operators(let gate): entries.filter { gate.serves($0.terms.access) }
+            }
         self.probes = probes
-        self.unknown = unknown
-        self.wrongMethod = wrongMethod
-        self.listsPaths = listsPaths
-        self.gate = gate
-        self.trials = trials
+    }
+
+    /// The open trials of fronts; `nil` on the operators' listener.
+    var trials: (any TrialKeeping)? {
+        if case .clients(let trials) = audience { trials } else { nil }
     }
 
     /// Finds the service for a request. Paths are compared byte by byte: another spelling of a path
@@ -82,9 +75,9 @@ package final class ServiceTable: Sendable {
         if head.maxForwards(bytes) == 0 { return .lastHop }
         guard let name = name(bytes, head.path) else {
             if let probe = probe(bytes, head.path) { return match(probe, head: head, bytes: bytes) }
-            return switch elsewhere {
-            case .routed: .none
-            case .unknown: unknownPath()
+            return switch audience {
+            case .clients: .none
+            case .operators: unknownPath()
             }
         }
         let entry = entries.first { entry in
@@ -103,16 +96,23 @@ package final class ServiceTable: Sendable {
         guard entry.methods.contains(head.method) else {
             var details = LocalResponse.Details()
             details.allowed = entry.methods
-            return .refused(LocalResponse(.fault(wrongMethod), details), name: "wrong-method")
+            let fault: LocalFault =
+                switch audience {
+                case .clients: .methodNotAllowed
+                case .operators: .methodRefused
+                }
+            return .refused(LocalResponse(.fault(fault), details), name: "wrong-method")
         }
-        if let fault = gate.fault(entry.access, head, bytes) {
+        if case .operators(let gate) = audience,
+            let fault = gate.fault(for: entry.terms.access, head, bytes)
+        {
             return .refused(LocalResponse(.fault(fault)), name: entry.name)
         }
         let hasContent = head.framing != .none && head.framing != .length(0)
-        guard entry.takesContent || !hasContent else {
+        guard entry.terms.takesContent || !hasContent else {
             return .refused(LocalResponse(.fault(.contentRefused)), name: entry.name)
         }
-        if let unchanged = entry.unchanged, head.fields.hasMatch(of: unchanged.tag, bytes) {
+        if let unchanged = entry.terms.unchanged, head.fields.hasMatch(of: unchanged.tag, bytes) {
             return .service(unchanged.entry)
         }
         return .service(entry)
@@ -155,8 +155,14 @@ package final class ServiceTable: Sendable {
 
     private func unknownPath() -> Match {
         var details = LocalResponse.Details()
-        if listsPaths { details.list = ("pages", entries.map { "/" + $0.name }) }
-        return .refused(LocalResponse(.fault(unknown), details), name: "unknown")
+        let fault: LocalFault
+        switch audience {
+        case .clients: fault = .endpointUnknown
+        case .operators:
+            fault = .pageUnknown
+            details.list = ("pages", entries.map { "/" + $0.name })
+        }
+        return .refused(LocalResponse(.fault(fault), details), name: "unknown")
     }
 }
 
@@ -173,32 +179,37 @@ package final class ServiceEntry: Sendable {
         case verification
     }
 
+    /// What a request of it costs and needs.
+    package struct Terms: Sendable {
+        /// Whether a request may have content.
+        package var takesContent = false
+        package var cost = Cost.nothing
+        /// The rule that judges a request before the service is asked; `nil` for none.
+        package var rule: Rule?
+        /// The proofs whose tokens the service looks for.
+        package var tokens: [TokenProof] = []
+        /// Whether the service needs the caller's name.
+        package var tellsCaller = false
+        /// The access that it needs on the operators' listener.
+        var access = OperatorGate.Access.open
+        /// The most bytes of its content; `nil` for `limits.endpoint_body`.
+        package var contentMax: UInt64?
+        /// Answers a client that already has the answer; `nil` where the service always answers in
+        /// full.
+        var unchanged: Unchanged?
+    }
+
     /// The path after the table's prefix and a slash; the name in the access log.
     package let name: String
     /// The methods that are served; a 405 lists them.
     package let methods: [Method]
-    /// Whether a request may have content.
-    package let takesContent: Bool
-    package let cost: Cost
-    /// The most bytes of its content; `nil` for `limits.endpoint_body`.
-    package let contentMax: UInt64?
-    /// The rule that judges a request before the service is asked; `nil` for none.
-    package let rule: Rule?
-    /// The proofs whose tokens the service looks for.
-    package let tokens: [TokenProof]
-    /// Whether the service needs the caller's name.
-    package let tellsCaller: Bool
-    /// The access that it needs on the operators' listener.
-    let access: OperatorGate.Access
+    package let terms: Terms
     package let service: any Service
-    /// Answers a client that already has the answer; `nil` where the service always answers in
-    /// full.
-    let unchanged: Unchanged?
 
     /// The gateway that the query of an operator's request names, as `?gateway=NAME`; `nil` for
     /// none. Names of gateways need no escapes.
     package func gateway(in query: Range<Int>, _ bytes: Span<UInt8>) -> String? {
-        switch access {
+        switch terms.access {
         case .open: return nil
         case .metrics, .page, .lookup, .call: break
         }
@@ -216,46 +227,12 @@ package final class ServiceEntry: Sendable {
     init(
         _ name: String,
         _ methods: [Method],
-        takesContent: Bool,
-        cost: Cost,
-        rule: Rule? = nil,
-        tokens: [TokenProof] = [],
-        tellsCaller: Bool = false,
-        access: OperatorGate.Access = .open,
-        contentMax: UInt64? = nil,
-        unchanged: Unchanged? = nil,
-        _ service: any Service
+        on terms: Terms = Terms(),
+        by service: any Service
     ) {
         self.name = name
         self.methods = methods
-        self.takesContent = takesContent
-        self.cost = cost
-        self.rule = rule
-        self.tokens = tokens
-        self.tellsCaller = tellsCaller
-        self.access = access
-        self.contentMax = contentMax
-        self.unchanged = unchanged
+        self.terms = terms
         self.service = service
-    }
-
-    /// A row of the operators' listener, where requests cost nothing.
-    convenience init(
-        _ name: String,
-        _ methods: [Method],
-        takesContent: Bool = false,
-        tellsCaller: Bool = false,
-        access: OperatorGate.Access,
-        _ service: any Service
-    ) {
-        self.init(
-            name,
-            methods,
-            takesContent: takesContent,
-            cost: .nothing,
-            tellsCaller: tellsCaller,
-            access: access,
-            service
-        )
     }
 }
