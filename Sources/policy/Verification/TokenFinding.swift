@@ -283,12 +283,28 @@ extension Refusal {
     /// its sender has used up.
     fileprivate var isOfProof: Bool {
         switch self {
+        case .assertionMissing, .assertionMalformed, .signatureMismatch, .signedFieldRepeated,
+            .clientDataAmbiguous, .digestMissing, .digestMismatch, .contentUnseen,
+            .challengeMissing, .challengeUnknown, .challengeExpired, .challengeSpent,
+            .challengesExhausted, .counterReplayed, .keyUnknown, .keyExpired, .keyRevoked,
+            .appMismatch, .environmentMismatch, .categoryRefused, .versionRefused, .riskExceeded,
+            .riskUnknown, .deviceFlagged, .deviceTokenMissing, .deviceTokenMalformed,
+            .deviceTokenUsed, .deviceThrottled, .deviceCheckUnavailable, .sessionUnknown,
+            .sessionExpired, .sessionReplayed, .sessionMismatch, .sessionRefused, .proofMissing,
+            .unsupported, .storeUnavailable:
+            true
         case .preflight, .addressThrottled, .addressHeld, .keyHeld, .keyThrottled, .heldFull,
-            .spillFailed,
-            .contentTooLarge, .noRule, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
+            .spillFailed, .contentTooLarge, .noRule, .pathAmbiguous, .connectionNomination,
+            .methodCase, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
             .proofRefused, .proofThrottled, .proofUnavailable:
             false
-        default: !isDispute
+        // About attestations, and about calls of the gateway's own endpoints: no rule gives them.
+        case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
+            .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
+            .receiptRefused, .certificateRevoked, .keyUnsuitable, .hardwareRefused, .bootRefused,
+            .appUnknown, .signerMismatch, .provisioningRefused, .patchLevelRefused,
+            .attesterThrottled, .statusListUnavailable, .enrolmentThrottled, .enrolmentNotYet:
+            false
         }
     }
 }

@@ -41,9 +41,9 @@ struct PreparedReload: Sendable {
         with basis: Basis
     ) throws(GatewayError) {
         let changes = current.changes(to: next).filter { $0.needs > .reload }
-        if let fixed = changes.first {
+        guard changes.isEmpty else {
             throw GatewayError(
-                "\(fixed.keyPath) has changed, which needs a restart",
+                changes.map(\.text).joined(separator: "; "),
                 hint: changes.allSatisfy { current.isTakenByUpgrade($0, next) }
                     ? "`portcullis upgrade --config \(basis.file)` takes it without an "
                         + "interruption, or restart the gateway, or take the change back."

@@ -16,7 +16,7 @@ package struct IntegrityDraft: Declared, ProofDraft {
         }
         .means("How old a token may be by Google's timestamp. Without it, 5m.")
         Key("url", orNone: \.url, OutboundKeys.address)
-            .means("Where tokens are read, instead of Google's address.")
+            .means("Where the service is asked, instead of its own address.")
         TokenCallSettings.keys.all.map { Key($0, of: \.calls) }
     }
 
