@@ -181,7 +181,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .challengesForeign:
             (
                 "challenges_foreign_total",
-                "Challenges that a device has signed under a secret unknown to this gateway of a fleet."
+                "Challenges that a device signed under a secret unknown to this gateway of a fleet."
             )
         case .enrolments: ("enrolments_total", "Keys enrolled.")
         case .enrolmentsThrottled:

@@ -137,8 +137,8 @@ extension Judge {
         return verdict
     }
 
-    /// The results of the first checks: what was verified, the app, the device's known state, the key's place in the store, and whether the store may know more of
-    /// it.
+    /// The results of the first checks: what was verified, the app, the device's known state, the
+    /// key's place in the store, and whether the store may know more of it.
     struct CheckedProof {
         let verified: VerifiedEvidence
         let app: KnownApp

@@ -27,7 +27,7 @@ package final class KeyRates: Sendable {
     private static let longest = UInt64(RateRule.refillDaysMax) * 2 * 86_400_000_000_000
 
     /// What a device may be over its rates at no cost for its address. A device that is somewhat
-    /// too fast must not use up the failures of those behind the same NAT; one that floods does.
+    /// too fast must not use up the failures of those that share its NAT; one that floods does.
     private static let forgiven = TokenRate(1, perSeconds: 1, burst: 60)
     /// The most devices over their rates that are counted at once: 448 KiB, from the first one on.
     private static let forgivenMax = 1 << 14
