@@ -78,7 +78,8 @@ enum HTTPBenchmarks {
                 return out.count == 48
             },
             Benchmark(group: "request id", name: "read, with a trace") { _ in
-                head.fields.requestID(bytes.span) != nil && head.fields.traceID(bytes.span) != nil
+                head.fields.requestID(bytes.span) != nil
+                    && head.fields.spanContext(bytes.span) != nil
             },
         ]
     }

@@ -57,7 +57,7 @@ enum ProofBenchmarks {
             Benchmark(group: "assertion", name: "decoded and verified") { _ in
                 guard let assertion = try? UnverifiedAssertion(bytes: bytes) else { return false }
                 let verified = try? assertion.verified(
-                    clientDataHash: hash,
+                    clientDataHash: hash.bytes.span,
                     key: publicKey,
                     app: app,
                     after: .zero
