@@ -145,3 +145,8 @@ extension ProxyLoop: OriginHost {
 
     func dequeued(after nanoseconds: UInt64) { tally.add(.originQueue, nanoseconds: nanoseconds) }
 }
+
+extension ProxyLoop {
+    /// What a client may still send from now on after its last answer.
+    var lingering: Lingering { Lingering(settings.timeouts, settings.limits, now: loop.now) }
+}

@@ -365,7 +365,7 @@ extension HTTP1Connection {
     /// Reads and discards the rest of a request's content, then goes on with the next head.
     func skip(_ stream: HTTP1Stream) {
         guard !isClosed else { return }
-        let lingering = Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
+        let lingering = host.lingering
         phase = .skipping(stream, lingering)
         if unsentBytes > 0 { return watchOutput() }
         awaitRest(lingering)
@@ -386,7 +386,7 @@ extension HTTP1Connection {
     func linger() {
         guard !isClosed else { return }
         inbox = []
-        phase = .lingering(Lingering(host.settings.timeouts, host.settings.limits, now: loop.now))
+        phase = .lingering(host.lingering)
         if unsentBytes == 0 { finishLingering() } else { watchOutput() }
     }
 
@@ -395,7 +395,7 @@ extension HTTP1Connection {
         resetsOnClose = false
         shutDownOutput()
         guard unsentBytes == 0 else { return watchOutput() }
-        let lingering = Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
+        let lingering = host.lingering
         phase = .lingering(lingering)
         awaitRest(lingering)
     }

@@ -51,7 +51,7 @@ extension HTTP2Connection {
         guard !isClosed else { return }
         send()
         guard case .serving = phase, !isClosed else { return }
-        phase = .lingering(Lingering(host.settings.timeouts, host.settings.limits, now: loop.now))
+        phase = .lingering(host.lingering)
         if unsentBytes == 0 { finishLingering() } else { watchOutput() }
     }
 
@@ -59,7 +59,7 @@ extension HTTP2Connection {
         shutDownOutput()
         guard unsentBytes == 0 else { return watchOutput() }
         // The client's time begins when it can have all of the responses.
-        let lingering = Lingering(host.settings.timeouts, host.settings.limits, now: loop.now)
+        let lingering = host.lingering
         phase = .lingering(lingering)
         allow(.end, milliseconds: lingering.wait(now: loop.now))
         resumeReading()
