@@ -20,17 +20,15 @@ struct TestAuthority {
         intermediateIsAuthority: Bool = true
     ) {
         root = CertificateBuilder(
-            commonName: "Test Root",
+            subject: .init(commonName: "Test Root"),
             serial: 1,
-            notBefore: Self.now.advanced(bySeconds: -86_400),
-            notAfter: Self.now.advanced(bySeconds: 86_400),
+            validity: Self.now.advanced(bySeconds: -86_400)...Self.now.advanced(bySeconds: 86_400),
             isAuthority: true
         ).selfSigned(by: rootKey)
         intermediate = CertificateBuilder(
-            commonName: "Test CA 1",
+            subject: .init(commonName: "Test CA 1"),
             serial: 2,
-            notBefore: Self.now.advanced(bySeconds: -86_400),
-            notAfter: intermediateNotAfter,
+            validity: Self.now.advanced(bySeconds: -86_400)...intermediateNotAfter,
             isAuthority: intermediateIsAuthority
         ).signed(for: intermediateKey, by: rootKey, issuer: root)
     }
@@ -93,11 +91,9 @@ struct TestAuthority {
             extensions.append(.init(oid: oid, isCritical: true, value: [0x05, 0x00]))
         }
         return CertificateBuilder(
-            commonName: "leaf",
-            organizationalUnit: "AAA Certification",
+            subject: .init(commonName: "leaf", organizationalUnit: "AAA Certification"),
             serial: 3,
-            notBefore: Self.now.advanced(bySeconds: -3_600),
-            notAfter: plan.leafNotAfter,
+            validity: Self.now.advanced(bySeconds: -3_600)...plan.leafNotAfter,
             isAuthority: false,
             extensions: extensions
         ).signed(for: device.publicKey, by: intermediateKey, issuer: intermediate)
@@ -117,10 +113,9 @@ struct TestAuthority {
     ) -> [UInt8] {
         let key = ECPrivateKey(generating: .p256)
         let signer = CertificateBuilder(
-            commonName: "Test Receipt Signing",
+            subject: .init(commonName: "Test Receipt Signing"),
             serial: 4,
-            notBefore: Self.now.advanced(bySeconds: -3_600),
-            notAfter: signerNotAfter,
+            validity: Self.now.advanced(bySeconds: -3_600)...signerNotAfter,
             isAuthority: false,
             extensions: signerIsMarked
                 ? [.init(oid: UnverifiedReceipt.signerOID, isCritical: false, value: [0x05, 0x00])]
@@ -140,10 +135,9 @@ struct TestAuthority {
     /// The fields of a receipt in which all is right.
     func receiptFields(createdAt time: UnixTime = now) -> [(type: UInt32, value: [UInt8])] {
         let certificate = CertificateBuilder(
-            commonName: "leaf",
+            subject: .init(commonName: "leaf"),
             serial: 3,
-            notBefore: Self.now,
-            notAfter: Self.now,
+            validity: Self.now...Self.now,
             isAuthority: false
         ).signed(for: device.publicKey, by: intermediateKey, issuer: intermediate)
         return [

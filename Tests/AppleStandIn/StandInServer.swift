@@ -292,11 +292,9 @@ private struct StandInCertificates {
         let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970))
         func template(_ name: String, _ serial: UInt64, isAuthority: Bool) -> CertificateBuilder {
             CertificateBuilder(
-                commonName: name,
-                organization: "Portcullis, for tests alone",
+                subject: .init(commonName: name, organization: "Portcullis, for tests alone"),
                 serial: serial,
-                notBefore: now.advanced(bySeconds: -86_400),
-                notAfter: now.advanced(bySeconds: 365 * 86_400),
+                validity: now.advanced(bySeconds: -86_400)...now.advanced(bySeconds: 365 * 86_400),
                 isAuthority: isAuthority
             )
         }

@@ -10,12 +10,11 @@ import Testing
 
     private func builder(_ name: String, isAuthority: Bool, days: Int64 = 1) -> CertificateBuilder {
         CertificateBuilder(
-            commonName: name,
-            organization: "Example",
-            organizationalUnit: "Tests",
+            subject: .init(commonName: name, organization: "Example", organizationalUnit: "Tests"),
             serial: 0x0102_0304,
-            notBefore: Self.now.advanced(bySeconds: -86_400),
-            notAfter: Self.now.advanced(bySeconds: days * 86_400),
+            validity: Self.now.advanced(
+                bySeconds: -86_400
+            )...Self.now.advanced(bySeconds: days * 86_400),
             isAuthority: isAuthority,
             extensions: [.init(oid: OID("1.2.3.4"), isCritical: false, value: [0x04, 0x01, 0x2A])]
         )
@@ -56,11 +55,10 @@ import Testing
 
     @Test func `dates of both centuries and forms are read`() {
         var long = builder("Root", isAuthority: true)
-        long.notBefore = UnixTime(seconds: -600_000_000)
-        long.notAfter = UnixTime(seconds: 4_000_000_000)
+        long.validity = UnixTime(seconds: -600_000_000)...UnixTime(seconds: 4_000_000_000)
         let root = long.selfSigned(by: rootKey)
-        expectEqual(root.notBefore, long.notBefore)
-        expectEqual(root.notAfter, long.notAfter)
+        expectEqual(root.notBefore, long.validity.lowerBound)
+        expectEqual(root.notAfter, long.validity.upperBound)
     }
 
     @Test func `a path leads to the given anchors and to no others`() throws {

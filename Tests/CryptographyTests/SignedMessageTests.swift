@@ -7,10 +7,9 @@ import Testing
 
     private func certificate(_ key: ECPrivateKey) -> X509Certificate {
         CertificateBuilder(
-            commonName: "Signer",
+            subject: .init(commonName: "Signer"),
             serial: 9,
-            notBefore: UnixTime(seconds: 0),
-            notAfter: UnixTime(seconds: 4_000_000_000),
+            validity: UnixTime(seconds: 0)...UnixTime(seconds: 4_000_000_000),
             isAuthority: true
         ).selfSigned(by: key)
     }

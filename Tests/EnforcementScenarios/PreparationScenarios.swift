@@ -130,10 +130,11 @@ extension Scenarios {
                 pem: try String(contentsOfFile: scenario.path("one.key"), encoding: .utf8)
             )
             let ended = CertificateBuilder(
-                commonName: "gateway.test",
+                subject: .init(commonName: "gateway.test"),
                 serial: 1,
-                notBefore: Scenario.now.advanced(bySeconds: -90 * 86_400),
-                notAfter: Scenario.now.advanced(bySeconds: -3 * 86_400 - 3600),
+                validity: Scenario.now.advanced(
+                    bySeconds: -90 * 86_400
+                )...Scenario.now.advanced(bySeconds: -3 * 86_400 - 3600),
                 isAuthority: false
             ).selfSigned(by: try #require(key))
             try scenario.write("one.pem", ended.pem)

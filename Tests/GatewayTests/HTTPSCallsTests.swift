@@ -81,10 +81,9 @@ import Testing
         await expectEqual(stand.reason(request), .tls)
         let other = ECPrivateKey(generating: .p256)
         let root = CertificateBuilder(
-            commonName: "other",
+            subject: .init(commonName: "other"),
             serial: 1,
-            notBefore: UnixTime(seconds: 0),
-            notAfter: UnixTime(seconds: 4_000_000_000),
+            validity: UnixTime(seconds: 0)...UnixTime(seconds: 4_000_000_000),
             isAuthority: true
         ).selfSigned(by: other)
         request.roots = Array(root.pem.utf8)

@@ -32,10 +32,12 @@ struct MadeChain {
 
     init(_ phone: SoftwarePhone = SoftwarePhone()) {
         chain = PhoneChain(
-            phone,
-            by: Self.authority,
-            package: MadeDescription.package,
-            key: Self.key,
+            of: Self.key,
+            on: SoftwareDevice(
+                authority: Self.authority,
+                package: MadeDescription.package,
+                phone: phone
+            ),
             challenge: Array("challenge".utf8),
             at: Self.now
         )

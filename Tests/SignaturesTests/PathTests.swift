@@ -14,10 +14,9 @@ import Testing
 
     private func builder(_ name: String, isAuthority: Bool = true) -> CertificateBuilder {
         CertificateBuilder(
-            commonName: name,
+            subject: .init(commonName: name),
             serial: 5,
-            notBefore: UnixTime(seconds: 0),
-            notAfter: UnixTime(seconds: 4_000_000_000),
+            validity: UnixTime(seconds: 0)...UnixTime(seconds: 4_000_000_000),
             isAuthority: isAuthority
         )
     }

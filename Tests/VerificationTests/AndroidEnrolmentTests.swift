@@ -163,10 +163,9 @@ import Verification
         let leaf = try X509Certificate(der: chain[0])
         let description = try #require(leaf.extensionBytes(OID("1.3.6.1.4.1.11129.2.1.17")))
         let second = CertificateBuilder(
-            commonName: "Android Keystore Key",
+            subject: .init(commonName: "Android Keystore Key"),
             serial: 1,
-            notBefore: fixture.now,
-            notAfter: fixture.now.advanced(bySeconds: 86_400),
+            validity: fixture.now...fixture.now.advanced(bySeconds: 86_400),
             isAuthority: false,
             extensions: [
                 CertificateBuilder.Extension(

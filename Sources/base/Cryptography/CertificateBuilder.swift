@@ -21,25 +21,50 @@ public struct CertificateBuilder: Sendable {
         }
     }
 
-    /// CN of the subject, left out when `nil`.
-    public var commonName: String?
-    /// O of the subject, left out when `nil`.
-    public var organization: String?
-    /// OU of the subject, left out when `nil`.
-    public var organizationalUnit: String?
+    /// The name of the key's owner. An attribute that is `nil` is left out.
+    public struct Subject: Sendable {
+        /// CN.
+        public var commonName: String?
+        /// O.
+        public var organization: String?
+        /// OU.
+        public var organizationalUnit: String?
+        /// More attributes, before the others.
+        package var attributes: [(type: OID, value: String)] = []
+
+        /// A name of these attributes.
+        public init(
+            commonName: String?,
+            organization: String? = nil,
+            organizationalUnit: String? = nil
+        ) {
+            self.commonName = commonName
+            self.organization = organization
+            self.organizationalUnit = organizationalUnit
+        }
+
+        var der: [UInt8] {
+            CertificateContent.name(
+                attributes.map { ($0.type.element, $0.value) }
+                    + [
+                        (OID.commonName, commonName), (.organizationalUnit, organizationalUnit),
+                        (.organization, organization),
+                    ].compactMap { type, text in text.map { (type.element, $0) } }
+            )
+        }
+    }
+
+    /// Who has the key.
+    public var subject: Subject
     /// The serial number, below 2⁶³ so that it is positive.
     public var serial: UInt64
-    /// The first moment of validity.
-    public var notBefore: UnixTime
-    /// The last second of validity.
-    public var notAfter: UnixTime
+    /// The first moment of validity, and its last second.
+    public var validity: ClosedRange<UnixTime>
     /// Whether the subject may issue certificates.
     public var isAuthority: Bool
     /// Extensions besides basicConstraints and keyUsage, in order.
     public var extensions: [Extension]
 
-    /// More attributes of the subject, before the others.
-    package var attributes: [(type: OID, value: String)] = []
     /// The value of basicConstraints; it replaces the one that follows from ``isAuthority``.
     package var basicConstraints: [UInt8]?
     /// The value of keyUsage; it replaces the one that follows from ``isAuthority``.
@@ -47,21 +72,15 @@ public struct CertificateBuilder: Sendable {
 
     /// A certificate without extensions of its own.
     public init(
-        commonName: String?,
-        organization: String? = nil,
-        organizationalUnit: String? = nil,
+        subject: Subject,
         serial: UInt64,
-        notBefore: UnixTime,
-        notAfter: UnixTime,
+        validity: ClosedRange<UnixTime>,
         isAuthority: Bool,
         extensions: [Extension] = []
     ) {
-        self.commonName = commonName
-        self.organization = organization
-        self.organizationalUnit = organizationalUnit
+        self.subject = subject
         self.serial = serial
-        self.notBefore = notBefore
-        self.notAfter = notAfter
+        self.validity = validity
         self.isAuthority = isAuthority
         self.extensions = extensions
     }
@@ -96,20 +115,14 @@ public struct CertificateBuilder: Sendable {
         by signer: ECPrivateKey,
         issuer: X509Certificate?
     ) -> X509Certificate {
-        let subject = CertificateContent.name(
-            attributes.map { ($0.type.element, $0.value) }
-                + [
-                    (OID.commonName, commonName), (.organizationalUnit, organizationalUnit),
-                    (.organization, organization),
-                ].compactMap { type, text in text.map { (type.element, $0) } }
-        )
         var content = CertificateContent(
             serial: serial,
-            subject: subject,
+            subject: subject.der,
             publicKeyInfo: DEREncoder.sequence([curve.identifier, DEREncoder.bitString(point)])
         )
         if let issuer { content.issuer = issuer.subject.der }
-        (content.notBefore, content.notAfter) = (notBefore.seconds, notAfter.seconds)
+        content.notBefore = validity.lowerBound.seconds
+        content.notAfter = validity.upperBound.seconds
         var usage = CertificateContent.usage(isAuthority: isAuthority)
         if let basicConstraints { usage[0].value = basicConstraints }
         if let keyUsage { usage[1].value = keyUsage }

@@ -98,7 +98,7 @@ package struct CivilDate: Equatable, Sendable {
     /// 1…31.
     package let day: Int64
 
-    /// A day that the calendar has.
+    /// The caller has checked that the calendar has the day, or does before it counts days.
     package init(year: Int64, month: Int64, day: Int64) {
         self.year = year
         self.month = month

@@ -17,22 +17,22 @@ public struct UnixTime: Hashable, Comparable, Sendable {
 
     /// The moment a date and a time of day in UTC name (proleptic Gregorian); `nil` when there is
     /// no such day or time. Years are 1…9999; a leap second is not a time here.
-    public init?(
-        year: Int,
-        month: Int,
-        day: Int,
+    private init?(
+        _ date: CivilDate,
         hour: Int,
         minute: Int,
         second: Int,
         nanoseconds: UInt32 = 0
     ) {
-        guard (1...9999).contains(year), (1...12).contains(month),
-            (1...Self.days(inMonth: month, of: year)).contains(day), (0...23).contains(hour),
-            (0...59).contains(minute), (0...59).contains(second), nanoseconds < 1_000_000_000
+        guard (1...9999).contains(date.year), (1...12).contains(date.month),
+            (1...Self.days(inMonth: date.month, of: date.year)).contains(date.day),
+            (0...23).contains(hour), (0...59).contains(minute), (0...59).contains(second)
         else { return nil }
-        let date = CivilDate(year: Int64(year), month: Int64(month), day: Int64(day))
-        seconds = date.daysSinceEpoch * 86_400 + Int64(hour * 3_600 + minute * 60 + second)
-        self.nanoseconds = nanoseconds
+        let secondOfDay = Int64(hour * 3_600 + minute * 60 + second)
+        self.init(
+            seconds: date.daysSinceEpoch * 86_400 + secondOfDay,
+            nanoseconds: nanoseconds
+        )
     }
 
     /// Whether the left moment is before the right one.
@@ -49,7 +49,7 @@ public struct UnixTime: Hashable, Comparable, Sendable {
         return UnixTime(seconds: sum, nanoseconds: nanoseconds)
     }
 
-    private static func days(inMonth month: Int, of year: Int) -> Int {
+    private static func days(inMonth month: Int64, of year: Int64) -> Int64 {
         switch month {
         case 4, 6, 9, 11: 30
         case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
@@ -82,9 +82,7 @@ extension UnixTime {
             for _ in (text.count - 21)..<9 { nanoseconds *= 10 }
         }
         self.init(
-            year: year,
-            month: month,
-            day: day,
+            CivilDate(year: Int64(year), month: Int64(month), day: Int64(day)),
             hour: hour,
             minute: minute,
             second: second,
@@ -112,7 +110,12 @@ extension UnixTime {
         else { return nil }
         // RFC 5280 §4.1.2.5.1: 50 and above is the last century.
         let year = isTwoDigitYear ? yearText + (yearText >= 50 ? 1900 : 2000) : yearText
-        self.init(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
+        self.init(
+            CivilDate(year: Int64(year), month: Int64(month), day: Int64(day)),
+            hour: hour,
+            minute: minute,
+            second: second
+        )
     }
 
     /// The moment in the form that ``init(iso8601:)-(Span<UInt8>)`` reads, the fraction without

@@ -31,25 +31,26 @@ package struct PhoneChain: Sendable {
     private static let provisioningInfoOID = OID("1.3.6.1.4.1.11129.2.1.30")
     private static let day: Int64 = 86_400
 
-    /// The chain of a key that the phone makes for an app.
+    /// The chain of a key that an Android phone makes for its app.
     package init(
-        _ phone: SoftwarePhone,
-        by authority: SoftwareAuthority,
-        package name: String,
-        key: P256PublicKey,
+        of key: P256PublicKey,
+        on device: SoftwareDevice,
         challenge: [UInt8],
         at time: UnixTime
     ) {
+        guard let phone = device.phone else {
+            preconditionFailure("PhoneChain: Apple's devices make no chain")
+        }
         // Of YYYY-MM-DD.
         let month = UInt32(time.iso8601.prefix(7).filter { $0 != "-" }) ?? 0
-        description = PhoneDescription(phone, package: name, challenge, month: month)
+        description = PhoneDescription(phone, package: device.appID, challenge, month: month)
         levelName = phone.level == .strongBox ? "StrongBox" : "TEE"
         leafKey = (key.x963, .p256)
         if phone.provisioning == .rkp, let count = phone.certificatesIssued {
             let info = CBORValue.map([.init(.unsigned(1), .unsigned(count))]).encoded
             attesterExtensions = [.init(oid: Self.provisioningInfoOID, value: info)]
         }
-        self.authority = authority
+        authority = device.authority
         self.phone = phone
         self.time = time
     }
@@ -62,16 +63,21 @@ package struct PhoneChain: Sendable {
         let attesterKey = authority.attesterKey(phone.name)
         let serial = String(phone.attesterSerial, radix: 16)
         let isFactory = phone.provisioning == .factory
+        let ofRKP =
+            time.advanced(bySeconds: -Self.day)...time.advanced(bySeconds: 14 * Self.day)
         var builder = CertificateBuilder(
-            commonName: isFactory ? nil : serial,
-            organization: isFactory ? nil : levelName,
+            subject: .init(
+                commonName: isFactory ? nil : serial,
+                organization: isFactory ? nil : levelName
+            ),
             serial: phone.attesterSerial,
-            notBefore: isFactory ? authority.notBefore : time.advanced(bySeconds: -Self.day),
-            notAfter: isFactory ? authority.notAfter : time.advanced(bySeconds: 14 * Self.day),
+            validity: isFactory ? authority.notBefore...authority.notAfter : ofRKP,
             isAuthority: true,
             extensions: attesterExtensions
         )
-        if isFactory { builder.attributes = [(.serialNumber, serial), (.title, levelName)] }
+        if isFactory {
+            builder.subject.attributes = [(.serialNumber, serial), (.title, levelName)]
+        }
         let attester = builder.signed(
             for: attesterKey,
             by: issuers.key,
@@ -79,11 +85,9 @@ package struct PhoneChain: Sendable {
         )
         // The phone writes the leaf, and its clock may be anything: 1970 to 2106 are seen.
         let leaf = CertificateBuilder(
-            commonName: "Android Keystore Key",
-            organization: leafLevelName,
+            subject: .init(commonName: "Android Keystore Key", organization: leafLevelName),
             serial: 1,
-            notBefore: UnixTime(seconds: 0),
-            notAfter: UnixTime(seconds: Int64(UInt32.max)),
+            validity: UnixTime(seconds: 0)...UnixTime(seconds: Int64(UInt32.max)),
             isAuthority: false,
             extensions: [
                 CertificateBuilder.Extension(oid: Self.descriptionOID, value: description.der)
@@ -108,28 +112,26 @@ struct PhoneIssuers: Sendable {
     ) -> [Provisioning: PhoneIssuers] {
         func issued(
             _ name: String?,
-            _ attributes: [(type: OID, value: String)] = [],
+            attributes: [(type: OID, value: String)] = [],
             serial: UInt64,
             by issuer: (certificate: X509Certificate, key: ECPrivateKey),
-            _ curve: ECPrivateKey.Curve = .p256
+            on curve: ECPrivateKey.Curve = .p256
         ) -> (certificate: X509Certificate, key: ECPrivateKey) {
             let own = key(curve, "phones' issuer \(serial)")
             var builder = CertificateBuilder(
-                commonName: name,
-                organization: name == nil ? nil : "Google LLC",
+                subject: .init(commonName: name, organization: name == nil ? nil : "Google LLC"),
                 serial: serial,
-                notBefore: notBefore,
-                notAfter: notAfter,
+                validity: notBefore...notAfter,
                 isAuthority: true
             )
-            builder.attributes = attributes
+            builder.subject.attributes = attributes
             return (builder.signed(for: own, by: issuer.key, issuer: issuer.certificate), own)
         }
-        let second = issued("Droid CA2", serial: 6, by: root, .p384)
+        let second = issued("Droid CA2", serial: 6, by: root, on: .p384)
         let third = issued("Droid CA3", serial: 7, by: second)
         let factory = issued(
             nil,
-            [(.serialNumber, "c0ffee"), (.title, "TEE")],
+            attributes: [(.serialNumber, "c0ffee"), (.title, "TEE")],
             serial: 8,
             by: root
         )

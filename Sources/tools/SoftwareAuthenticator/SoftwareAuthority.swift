@@ -49,18 +49,16 @@ public struct SoftwareAuthority: Sendable {
         let tag = SHA256.digest(of: seed).array.prefix(4).map(String.init).joined(separator: "-")
         func template(_ name: String, _ serial: UInt64, isAuthority: Bool) -> CertificateBuilder {
             CertificateBuilder(
-                commonName: "\(name) \(tag)",
-                organization: Self.organization,
+                subject: .init(commonName: "\(name) \(tag)", organization: Self.organization),
                 serial: serial,
-                notBefore: notBefore,
-                notAfter: notAfter,
+                validity: notBefore...notAfter,
                 isAuthority: isAuthority
             )
         }
-        let rootKey = Self.key(.p384, seed, "root")
-        intermediateKey = Self.key(.p384, seed, "attestation issuer")
-        receiptIssuerKey = Self.key(.p384, seed, "receipt issuer")
-        receiptSignerKey = Self.key(.p256, seed, "receipt signer")
+        let rootKey = Self.key(.p384, of: seed, "root")
+        intermediateKey = Self.key(.p384, of: seed, "attestation issuer")
+        receiptIssuerKey = Self.key(.p384, of: seed, "receipt issuer")
+        receiptSignerKey = Self.key(.p256, of: seed, "receipt signer")
         root = template("Software App Attestation Root CA", 1, isAuthority: true)
             .selfSigned(by: rootKey)
         intermediate = template("Software App Attestation CA 1", 2, isAuthority: true)
@@ -78,7 +76,7 @@ public struct SoftwareAuthority: Sendable {
             under: (root, rootKey),
             from: notBefore,
             to: notAfter
-        ) { Self.key($0, seed, $1) }
+        ) { Self.key($0, of: seed, $1) }
         self.notBefore = notBefore
         self.notAfter = notAfter
     }
@@ -98,12 +96,14 @@ public struct SoftwareAuthority: Sendable {
     }
 
     /// The key with which phones of a name attest others.
-    func attesterKey(_ name: String) -> ECPrivateKey { Self.key(.p256, seed, "attester " + name) }
+    func attesterKey(_ name: String) -> ECPrivateKey {
+        Self.key(.p256, of: seed, "attester " + name)
+    }
 
     /// A key of the seed and a label: the first candidate that is a scalar of the curve.
     private static func key(
         _ curve: ECPrivateKey.Curve,
-        _ seed: [UInt8],
+        of seed: [UInt8],
         _ label: String
     ) -> ECPrivateKey {
         for count in UInt8.min...UInt8.max {

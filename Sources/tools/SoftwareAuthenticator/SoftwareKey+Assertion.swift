@@ -24,7 +24,7 @@ extension SoftwareKey {
             count = SignCounter(rawValue: counter.rawValue &+ 1)
             counter = count
         }
-        if device.isAndroid { return signatureText(clientDataHash, count, damage) }
+        if device.isAndroid { return signatureText(clientDataHash, count: count, damage: damage) }
         guard let damage else { return plainAssertion(clientDataHash, count) }
         return damagedAssertion(clientDataHash, count: count, damage: damage)
     }

@@ -96,7 +96,7 @@ extension SoftwareKey {
             leaf: leaf,
             clientHash: clientDataHash,
             at: time,
-            damage: receiptDamage
+            changes: ReceiptChanges(damage: receiptDamage)
         )
         let statement = CBORValue.map([
             .init(.text("x5c"), .array(certificates.map { .bytes($0) })),
@@ -165,14 +165,17 @@ extension SoftwareKey {
     ) -> X509Certificate {
         let certified = damage == .otherKeyCertified ? neighbour.publicKey : publicKey
         let day: Int64 = 86_400
+        let start = time.advanced(bySeconds: damage == .leafNotYetValid ? 1 : -day)
+        let end = time.advanced(bySeconds: damage == .leafExpired ? -1 : 2 * day)
         return CertificateBuilder(
-            commonName: Hex.text(KeyID(of: certified).bytes),
-            organization: authority.root.subject[.organization],
-            organizationalUnit: "AAA Certification",
+            subject: .init(
+                commonName: Hex.text(KeyID(of: certified).bytes),
+                organization: authority.root.subject[.organization],
+                organizationalUnit: "AAA Certification"
+            ),
             // Apple's serial numbers are milliseconds.
             serial: UInt64(clamping: time.seconds) * 1_000,
-            notBefore: time.advanced(bySeconds: damage == .leafNotYetValid ? 1 : -day),
-            notAfter: time.advanced(bySeconds: damage == .leafExpired ? -1 : 2 * day),
+            validity: start...end,
             isAuthority: false,
             extensions: LeafExtensions.all(
                 device,

@@ -20,7 +20,13 @@ extension SoftwareKey {
         damage: ReceiptDamage? = nil
     ) -> [UInt8] {
         let leaf = leaf(nonce: clientDataHash, at: time, by: device.authority, damage: nil)
-        return receipt(kind, leaf: leaf, clientHash: clientDataHash, at: time, damage: damage)
+        return receipt(
+            kind,
+            leaf: leaf,
+            clientHash: clientDataHash,
+            at: time,
+            changes: ReceiptChanges(damage: damage)
+        )
     }
 
     /// A receipt with other values in some fields, or without a field whose value is `nil`. It is
@@ -42,9 +48,10 @@ extension SoftwareKey {
             leaf: leaf,
             clientHash: clientDataHash,
             at: time,
-            damage: nil,
-            attributes: isOf2020 ? .unsigned : .none,
-            replacing: fields
+            changes: ReceiptChanges(
+                attributes: isOf2020 ? .unsigned : .none,
+                fields: fields
+            )
         )
     }
 
@@ -53,14 +60,13 @@ extension SoftwareKey {
         leaf: X509Certificate,
         clientHash: [UInt8],
         at time: UnixTime,
-        damage: ReceiptDamage?,
-        attributes: SignedMessage.SignedAttributes = .none,
-        replacing replaced: [UInt32: String?] = [:]
+        changes: ReceiptChanges
     ) -> [UInt8] {
+        let damage = changes.damage
         let fields =
             fields(kind, leaf: leaf, clientHash: clientHash, at: time, damage)
-            .filter { replaced[$0.type] == nil }
-            + replaced.sorted { $0.key < $1.key }
+            .filter { changes.fields[$0.type] == nil }
+            + changes.fields.sorted { $0.key < $1.key }
             .compactMap { type, text in text.map { (type: type, value: Array($0.utf8)) } }
         let payload = DEREncoder.set(
             fields.map { field in
@@ -76,7 +82,7 @@ extension SoftwareKey {
             by: authority.receiptSignerKey,
             signer: signer(of: authority, at: time, damage),
             others: [authority.receiptIssuer, authority.root],
-            attributes: attributes
+            attributes: changes.attributes
         )
         switch damage {
         case .signature: return Self.withSignatureDamaged(message)
@@ -129,12 +135,11 @@ extension SoftwareKey {
         guard damage == .signerUnmarked || damage == .signerExpired else {
             return authority.receiptSigner
         }
+        let end = damage == .signerExpired ? time.advanced(bySeconds: -1) : authority.notAfter
         return CertificateBuilder(
-            commonName: "Software Fraud Receipt Signing",
+            subject: .init(commonName: "Software Fraud Receipt Signing"),
             serial: 5,
-            notBefore: authority.notBefore,
-            notAfter: damage == .signerExpired
-                ? time.advanced(bySeconds: -1) : authority.notAfter,
+            validity: authority.notBefore...end,
             isAuthority: false,
             extensions: damage == .signerUnmarked ? [] : [LeafExtensions.receiptSigner]
         ).signed(
@@ -172,4 +177,13 @@ public enum ReceiptKind: Hashable, Sendable {
     ///
     /// `riskMetric` is about how many keys of the app the device has had attested within 30 days.
     case refreshed(riskMetric: UInt32)
+}
+
+/// How a receipt differs from the one that Apple's server would give.
+struct ReceiptChanges {
+    /// What is wrong with it.
+    var damage: ReceiptDamage?
+    var attributes = SignedMessage.SignedAttributes.none
+    /// The values of fields by the number of their type; `nil` for a field that is left out.
+    var fields: [UInt32: String?] = [:]
 }

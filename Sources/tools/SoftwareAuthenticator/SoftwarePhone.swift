@@ -61,17 +61,8 @@ extension SoftwareDevice {
         attestationChallenge: [UInt8],
         at time: UnixTime
     ) -> [[UInt8]] {
-        guard let phone else {
-            preconditionFailure("SoftwareDevice: Apple's devices make no chain")
-        }
-        return PhoneChain(
-            phone,
-            by: authority,
-            package: appID,
-            key: key,
-            challenge: attestationChallenge,
-            at: time
-        ).certificates.map(\.der)
+        PhoneChain(of: key, on: self, challenge: attestationChallenge, at: time)
+            .certificates.map(\.der)
     }
 }
 
@@ -99,8 +90,8 @@ extension SoftwareKey {
     /// `v1.COUNTER.BASE64URL(signature)` over the lines of `UnverifiedKeySignature`.
     func signatureText(
         _ clientDataHash: [UInt8],
-        _ count: SignCounter,
-        _ damage: AssertionDamage?
+        count: SignCounter,
+        damage: AssertionDamage?
     ) -> [UInt8] {
         let message = UnverifiedKeySignature.message(
             package: damage == .otherApp ? device.appID + ".other" : device.appID,
