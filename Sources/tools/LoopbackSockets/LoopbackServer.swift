@@ -90,13 +90,18 @@ package final class LoopbackServer: Sendable {
     }
 }
 
-/// A request that has come whole.
+/// A request that has come whole, or is to be sent.
 package struct ServedRequest: Sendable {
     package let method: String
     /// Path and query.
-    package let target: String
-    package let fields: [(name: String, value: String)]
+    package var target: String
+    package var fields: [(name: String, value: String)]
     package let content: [UInt8]
+
+    /// A request without content, for a server.
+    package init(method: String, target: String, fields: [(name: String, value: String)]) {
+        (self.method, self.target, self.fields, content) = (method, target, fields, [])
+    }
 
     /// `nil` where the first line is none of a request.
     init?(_ head: MessageReader.Head, _ content: [UInt8]) {
@@ -124,14 +129,14 @@ package struct ServedAnswer: Sendable {
 
     package init(
         _ status: Int,
-        _ fields: [(name: String, value: String)] = [],
-        _ content: [UInt8] = []
+        fields: [(name: String, value: String)] = [],
+        content: [UInt8] = []
     ) {
         (self.status, self.fields, self.content) = (status, fields, content)
     }
 
     package static func json(_ status: Int, _ content: [UInt8]) -> ServedAnswer {
-        ServedAnswer(status, [("Content-Type", "application/json")], content)
+        ServedAnswer(status, fields: [("Content-Type", "application/json")], content: content)
     }
 
     /// The value of a field's first line.
@@ -162,11 +167,8 @@ extension Socket {
     ///
     /// - seconds: the longest wait for a byte.
     package static func answer(
+        to request: ServedRequest,
         from port: UInt16,
-        to method: String,
-        _ target: String,
-        _ fields: [(name: String, value: String)],
-        _ content: [UInt8],
         within seconds: Int
     ) throws(ToolError) -> ServedAnswer {
         let socket = try connected(to: port, patience: seconds)
@@ -174,21 +176,24 @@ extension Socket {
             "connection", "content-length", "expect", "keep-alive", "te", "transfer-encoding",
             "upgrade",
         ]
-        var head = "\(method) \(target) HTTP/1.1\r\nConnection: close\r\n"
-        for field in fields where !omitted.contains(field.name.lowercased()) {
+        var head = "\(request.method) \(request.target) HTTP/1.1\r\nConnection: close\r\n"
+        for field in request.fields where !omitted.contains(field.name.lowercased()) {
             head += "\(field.name): \(field.value)\r\n"
         }
-        if !content.isEmpty || method != "GET" { head += "Content-Length: \(content.count)\r\n" }
-        try socket.write(Array((head + "\r\n").utf8) + content)
+        if !request.content.isEmpty || request.method != "GET" {
+            head += "Content-Length: \(request.content.count)\r\n"
+        }
+        try socket.write(Array((head + "\r\n").utf8) + request.content)
         let reader = MessageReader(socket, .response)
-        while let head = try reader.head(answering: Method(rawValue: method) ?? .other) {
+        let method = Method(rawValue: request.method) ?? .other
+        while let head = try reader.head(answering: method) {
             let words = head.line.split(separator: " ", maxSplits: 2)
             guard words.count >= 2, let status = Int(words[1]) else { break }
             guard status >= 200 else { continue }
             var content: [UInt8] = []
             guard try reader.content(of: head, { content += $0 }) else { break }
-            return ServedAnswer(status, head.fields, content)
+            return ServedAnswer(status, fields: head.fields, content: content)
         }
-        throw ToolError("no answer to \(method) \(target)")
+        throw ToolError("no answer to \(request.method) \(request.target)")
     }
 }

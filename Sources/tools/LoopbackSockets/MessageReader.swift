@@ -13,7 +13,7 @@ package final class MessageReader {
             LoopbackFields.first(name, of: fields)
         }
 
-        fileprivate init(_ bytes: [UInt8], _ section: FieldSection, _ framing: BodyFraming) {
+        fileprivate init(_ bytes: [UInt8], fields section: FieldSection, framing: BodyFraming) {
             func text(_ range: some RangeExpression<Int>) -> String {
                 String(decoding: bytes[range], as: UTF8.self)
             }
@@ -60,11 +60,11 @@ package final class MessageReader {
         if case .response = subject {
             var head = ResponseHead()
             try head.read(bytes.span, to: method, upgradeSent: false, limits: limits)
-            return Head(bytes, head.fields, head.framing)
+            return Head(bytes, fields: head.fields, framing: head.framing)
         }
         var head = RequestHead()
         try head.read(bytes.span, isSecure: false, limits: limits)
-        return Head(bytes, head.fields, head.framing)
+        return Head(bytes, fields: head.fields, framing: head.framing)
     }
 
     /// Reads the content after a head, piece by piece.

@@ -37,7 +37,7 @@ package final class Socket: Sendable {
             patience: patience
         )
         let loopback = in_addr_t(INADDR_LOOPBACK).bigEndian
-        guard withAddress(loopback, port, { connect(socket.descriptor, $0, $1) }) == 0 else {
+        guard withAddress(loopback, port: port, { connect(socket.descriptor, $0, $1) }) == 0 else {
             throw ToolError("can't connect to 127.0.0.1:\(port): \(lastError)")
         }
         return socket
@@ -68,7 +68,7 @@ package final class Socket: Sendable {
             &isOn,
             socklen_t(MemoryLayout<Int32>.size)
         )
-        guard withAddress(host.s_addr, port, { bind(socket.descriptor, $0, $1) }) == 0,
+        guard withAddress(host.s_addr, port: port, { bind(socket.descriptor, $0, $1) }) == 0,
             listen(socket.descriptor, 512) == 0
         else { throw ToolError("can't listen on \(address):\(port): \(lastError)") }
         var bound = sockaddr_in()
@@ -128,7 +128,7 @@ package final class Socket: Sendable {
 
     private static func withAddress(
         _ host: in_addr_t,
-        _ port: UInt16,
+        port: UInt16,
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
     ) -> Int32 {
         var address = sockaddr_in()

@@ -11,7 +11,7 @@ extension PlayedFault {
         let filled = fields.map { field in
             (name: field.name, value: Self.filled(field.value.replacing("{port}", with: port)))
         }
-        return ServedAnswer(status, filled, Array(content.utf8))
+        return ServedAnswer(status, fields: filled, content: Array(content.utf8))
     }
 
     /// A day.

@@ -105,7 +105,7 @@ final class ProvingMiddle: Sendable {
         ledger.answered(number, response.status, reason: fault.reason)
         let fields = response.fields.map { (name: $0.name, value: $0.value) }
         let type = (name: "Content-Type", value: "application/problem+json")
-        return ServedAnswer(response.status, [type] + fields, response.content)
+        return ServedAnswer(response.status, fields: [type] + fields, content: response.content)
     }
 
     /// A challenge that the gateway gives, unseen by the ledger: as an app has it from its own
@@ -113,11 +113,8 @@ final class ProvingMiddle: Sendable {
     func challenge() -> String? {
         let path = CalledPlace.endpoints + "/challenges"
         let answer = try? Socket.answer(
+            to: ServedRequest(method: "POST", target: path, fields: [("Host", "gateway")]),
             from: gateway.port,
-            to: "POST",
-            path,
-            [("Host", "gateway")],
-            [],
             within: Self.patience
         )
         return answer.flatMap { answer in
@@ -137,16 +134,11 @@ final class ProvingMiddle: Sendable {
         target: String? = nil,
         fields: [(name: String, value: String)]? = nil
     ) -> ServedAnswer? {
-        guard
-            let answer = try? Socket.answer(
-                from: gateway.port,
-                to: request.method,
-                target ?? request.target,
-                fields ?? request.fields,
-                request.content,
-                within: Self.patience
-            )
-        else { return nil }
+        var sent = request
+        if let target { sent.target = target }
+        if let fields { sent.fields = fields }
+        let asked = try? Socket.answer(to: sent, from: gateway.port, within: Self.patience)
+        guard let answer = asked else { return nil }
         let reason = answer["App-Attest-Error"].map { String($0.prefix { $0 != ";" }) }
         ledger.answered(number, answer.status, reason: reason)
         return answer

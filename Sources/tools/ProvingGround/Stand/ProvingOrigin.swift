@@ -21,7 +21,11 @@ final class ProvingOrigin: Sendable {
             fault.place.matches(path: request.path)
                 && (fault.method == nil || fault.method == request.method)
         }
-        let plain = ServedAnswer(200, [("Content-Type", "text/plain")], Array("ran\n".utf8))
+        let plain = ServedAnswer(
+            200,
+            fields: [("Content-Type", "text/plain")],
+            content: Array("ran\n".utf8)
+        )
         guard let fault else { return plain }
         switch fault.deed {
         case .answer: return fault.answer(to: request)
