@@ -14,7 +14,7 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         case send(Ticket, entry: CallRequest)
         /// Reply to the caller; the ticket is then forgotten.
         case reply(Ticket, CallReply)
-        /// Call ``woken(_:_:)`` in this number of nanoseconds.
+        /// Call ``woken(_:at:)`` in this number of nanoseconds.
         case wake(Call.Host, UInt64)
         /// Notify operators.
         case tell(Notice)
@@ -46,8 +46,8 @@ package struct CallQueue<Party: CalledParty>: Sendable {
 
     // MARK: Events
 
-    /// A call was handed in. The driver calls ``timeIsUp(_:_:)`` after its timeout.
-    package mutating func handedIn(_ ticket: Ticket, _ call: Call, _ now: CallMoment) -> [Action] {
+    /// A call was handed in. The driver calls ``timeIsUp(_:at:)`` after its timeout.
+    package mutating func handedIn(_ ticket: Ticket, _ call: Call, at now: CallMoment) -> [Action] {
         let host = call.host
         func refused(_ fault: CallFailure) -> [Action] {
             let reply = CallReply.unsent(fault)
@@ -63,14 +63,14 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         lines[host] = line
         if let fault { return refused(fault) }
         entries[ticket] = Entry(call: call, handedInAt: now.tick)
-        return change(of: host, from: before) + advanced(host, now)
+        return change(of: host, from: before) + advanced(host, at: now)
     }
 
     /// A call that was sent has its answer, or failed.
     package mutating func answered(
         _ ticket: Ticket,
         _ reply: CallReply,
-        _ now: CallMoment
+        at now: CallMoment
     ) -> [Action] {
         // A call whose time was up has been replied to, and its answer comes late.
         guard var entry = entries[ticket] else { return [] }
@@ -82,26 +82,28 @@ package struct CallQueue<Party: CalledParty>: Sendable {
             lines[entry.call.host]?.repeated(now: now.tick)
             return [send(ticket, entry: &entry, now: now)]
         }
-        return ended(ticket, entry, reply, now)
+        return ended(ticket, entry, with: reply, at: now)
     }
 
     /// A call's time is over.
-    package mutating func timeIsUp(_ ticket: Ticket, _ now: CallMoment) -> [Action] {
+    package mutating func timeIsUp(_ ticket: Ticket, at now: CallMoment) -> [Action] {
         guard let entry = entries[ticket] else { return [] }
-        guard entry.sent == nil else { return ended(ticket, entry, .failed(.timeout), now) }
+        guard entry.sent == nil else {
+            return ended(ticket, entry, with: .failed(.timeout), at: now)
+        }
         _ = lines[entry.call.host]?.gaveUp(ticket, now: now.tick)
-        return ended(ticket, entry, .unsent(.queueTimeout), now)
+        return ended(ticket, entry, with: .unsent(.queueTimeout), at: now)
     }
 
     /// The time has passed that a ``Action/wake(_:_:)`` named.
-    package mutating func woken(_ host: Call.Host, _ now: CallMoment) -> [Action] {
+    package mutating func woken(_ host: Call.Host, at now: CallMoment) -> [Action] {
         wakes.remove(host)
-        return advanced(host, now)
+        return advanced(host, at: now)
     }
 
     /// The configuration was reloaded. Calls under way end as they began. Waiting calls follow the
     /// new configuration, or are not made.
-    package mutating func replaced(_ next: Party.Settings, _ now: CallMoment) -> [Action] {
+    package mutating func replaced(_ next: Party.Settings, at now: CallMoment) -> [Action] {
         party.replace(by: next)
         var actions: [Action] = []
         var unmakeable: [(Ticket, Entry, CallFailure)] = []
@@ -114,12 +116,12 @@ package struct CallQueue<Party: CalledParty>: Sendable {
             unmakeable.append((ticket, entry, obstacle))
         }
         for (ticket, entry, obstacle) in unmakeable {
-            actions += ended(ticket, entry, .unsent(obstacle), now)
+            actions += ended(ticket, entry, with: .unsent(obstacle), at: now)
         }
         for host in lines.keys.sorted() {
             if let limits = party.limits(of: host) {
                 lines[host]?.limits = limits
-                actions += advanced(host, now)
+                actions += advanced(host, at: now)
             } else if lines[host]?.underWayCount == 0 {
                 lines[host] = nil
             }
@@ -128,19 +130,19 @@ package struct CallQueue<Party: CalledParty>: Sendable {
     }
 
     /// The gateway ends: no further call is made, and waiting callers are answered.
-    package mutating func stopped(_ now: CallMoment) -> [Action] {
+    package mutating func stopped(at now: CallMoment) -> [Action] {
         isStopped = true
         for host in lines.keys.sorted() { _ = lines[host]?.cleared(now: now.tick) }
         return entries.sorted { $0.key < $1.key }.flatMap { ticket, entry in
             let reply: CallReply = entry.sent == nil ? .unsent(.stopping) : .failed(.stopping)
-            return ended(ticket, entry, reply, now)
+            return ended(ticket, entry, with: reply, at: now)
         }
     }
 
     // MARK: Steps
 
     /// Begins the calls that may begin.
-    private mutating func advanced(_ host: Call.Host, _ now: CallMoment) -> [Action] {
+    private mutating func advanced(_ host: Call.Host, at now: CallMoment) -> [Action] {
         var actions: [Action] = []
         while let step = lines[host]?.next(now: now.tick) {
             switch step {
@@ -175,8 +177,8 @@ package struct CallQueue<Party: CalledParty>: Sendable {
     private mutating func ended(
         _ ticket: Ticket,
         _ entry: Entry,
-        _ reply: CallReply,
-        _ now: CallMoment
+        with reply: CallReply,
+        at now: CallMoment
     ) -> [Action] {
         entries[ticket] = nil
         tally.add(entry.call, reply, nanoseconds: now.tick &- entry.handedInAt)
@@ -185,14 +187,14 @@ package struct CallQueue<Party: CalledParty>: Sendable {
         guard let outcome = CallOutcome(reply, timeout: entry.call.timeout),
             var line = lines[host]
         else {
-            return actions + advanced(host, now)
+            return actions + advanced(host, at: now)
         }
         let before = line.condition
         let given = line.ended(ticket, outcome, now: now.tick, random: now.random)
         lines[host] = line
         actions += change(of: host, from: before)
         for other in given { actions += unmade(other, .breakerOpen) }
-        return actions + advanced(host, now)
+        return actions + advanced(host, at: now)
     }
 
     /// A call that its line has given up is not made. It has no notice of its own, since many end

@@ -54,24 +54,24 @@ package final class CallClient<Party: CalledParty>: Sendable {
                 return board.lastTicket
             }
             let milliseconds = Int(clamping: call.timeout.milliseconds)
-            change { $0.handedIn(ticket, call, $1) }
+            change { $0.handedIn(ticket, call, at: $1) }
             guard board.withLock({ $0.askers[ticket] != nil }) else { return }
             queue.asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { [self] in
-                change { $0.timeIsUp(ticket, $1) }
+                change { $0.timeIsUp(ticket, at: $1) }
             }
         }
     }
 
     /// Takes a new configuration.
     package func reload(_ settings: Party.Settings) {
-        queue.async { [self] in change { $0.replaced(settings, $1) } }
+        queue.async { [self] in change { $0.replaced(settings, at: $1) } }
     }
 
     /// Replies to all callers that no call is made any more, then calls `ended`. The calls under
     /// way end with the sender.
     package func stop(_ ended: @escaping @Sendable () -> Void) {
         queue.async { [self] in
-            change { $0.stopped($1) }
+            change { $0.stopped(at: $1) }
             ended()
         }
     }
@@ -105,7 +105,7 @@ package final class CallClient<Party: CalledParty>: Sendable {
         case .wake(let host, let nanoseconds):
             let pause = DispatchTimeInterval.nanoseconds(Int(clamping: nanoseconds))
             queue.asyncAfter(deadline: .now() + pause) { [self] in
-                change { $0.woken(host, $1) }
+                change { $0.woken(host, at: $1) }
             }
         case .tell(let notice):
             let tell = board.withLock { $0.tell }
@@ -117,7 +117,7 @@ package final class CallClient<Party: CalledParty>: Sendable {
         https.send(HTTPSRequest(call)) { [self] result in
             let reply = CallReply(result)
             let detail: String? = if case .failure(let fault) = result { fault.detail } else { nil }
-            queue.async { self.change(detail: detail) { $0.answered(ticket, reply, $1) } }
+            queue.async { self.change(detail: detail) { $0.answered(ticket, reply, at: $1) } }
         }
     }
 }

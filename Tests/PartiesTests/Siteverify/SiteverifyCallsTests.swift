@@ -109,14 +109,14 @@ import Testing
     @Test func `each proof has a line and a breaker of its own`() {
         var calls = Queue([Self.settings("one") { $0.calls.concurrent = 1 }, Self.settings("two")])
         for ticket in 1...5 as ClosedRange<UInt64> {
-            _ = calls.handedIn(ticket, Self.call("one"), Self.at(0))
-            _ = calls.answered(ticket, .failed(.timeout), Self.at(0))
+            _ = calls.handedIn(ticket, Self.call("one"), at: Self.at(0))
+            _ = calls.answered(ticket, .failed(.timeout), at: Self.at(0))
         }
         expectEqual(
-            Self.replies(calls.handedIn(6, Self.call("one"), Self.at(0.5))),
+            Self.replies(calls.handedIn(6, Self.call("one"), at: Self.at(0.5))),
             [.unsent(.breakerOpen)]
         )
-        expectEqual(Self.requests(calls.handedIn(7, Self.call("two"), Self.at(0.5))).count, 1)
+        expectEqual(Self.requests(calls.handedIn(7, Self.call("two"), at: Self.at(0.5))).count, 1)
         expectEqual(calls.standing.map(\.host), ["one", "two"])
         expectEqual(calls.standing.map(\.line.condition), [.open, .closed])
     }
@@ -124,16 +124,16 @@ import Testing
     @Test func `a service of another name is asked nothing`() {
         var calls = Queue([Self.settings("one")])
         expectEqual(
-            Self.replies(calls.handedIn(1, Self.call("two"), Self.at(0))),
+            Self.replies(calls.handedIn(1, Self.call("two"), at: Self.at(0))),
             [.unsent(.noHost)]
         )
     }
 
     @Test func `a refused secret is sent once, since there is no other`() {
         var calls = Queue([Self.settings()])
-        _ = calls.handedIn(1, Self.call(), Self.at(0))
+        _ = calls.handedIn(1, Self.call(), at: Self.at(0))
         let reply = CallReply.answered(status: 401, retryAfter: nil, body: [])
-        let actions = calls.answered(1, reply, Self.at(1))
+        let actions = calls.answered(1, reply, at: Self.at(1))
         expectEqual(Self.requests(actions), [])
         expectEqual(Self.replies(actions), [reply])
     }
@@ -141,24 +141,26 @@ import Testing
     @Test func `a reload changes the secret of waiting calls, and forgets the lines of old proofs`()
     {
         var calls = Queue([Self.settings { $0.calls.concurrent = 1 }])
-        _ = calls.handedIn(1, Self.call(), Self.at(0))
-        _ = calls.handedIn(2, Self.call(), Self.at(0))
+        _ = calls.handedIn(1, Self.call(), at: Self.at(0))
+        _ = calls.handedIn(2, Self.call(), at: Self.at(0))
         let next = SiteverifySettings(
             name: "human",
             service: .recaptcha,
             url: "https://next.test/",
             secret: "next"
         )
-        let begun = Self.requests(calls.replaced([next], Self.at(1)))
+        let begun = Self.requests(calls.replaced([next], at: Self.at(1)))
         expectEqual(begun.map(\.url), ["https://next.test/"])
         expectEqual(begun.map { Self.text($0) }, ["secret=next&response=t.1"])
         let ok = CallReply.answered(status: 200, retryAfter: nil, body: [])
-        for ticket in 1...2 as ClosedRange<UInt64> { _ = calls.answered(ticket, ok, Self.at(1)) }
+        for ticket in 1...2 as ClosedRange<UInt64> {
+            _ = calls.answered(ticket, ok, at: Self.at(1))
+        }
         // A request that began before the reload is still answered.
-        _ = calls.replaced([], Self.at(2))
-        expectEqual(Self.requests(calls.handedIn(3, Self.call(), Self.at(2))).count, 1)
-        _ = calls.answered(3, ok, Self.at(2))
-        _ = calls.replaced([], Self.at(3))
+        _ = calls.replaced([], at: Self.at(2))
+        expectEqual(Self.requests(calls.handedIn(3, Self.call(), at: Self.at(2))).count, 1)
+        _ = calls.answered(3, ok, at: Self.at(2))
+        _ = calls.replaced([], at: Self.at(3))
         #expect(calls.standing.isEmpty)
     }
 
