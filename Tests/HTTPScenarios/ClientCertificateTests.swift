@@ -68,7 +68,7 @@ extension Scenarios {
                 try TLSContext(
                     clientTrusting: .file(server.certificate),
                     showing: shown.map { ServerCertificate(chain: $0.certificate, key: $0.key) },
-                    protocols: protocols
+                    terms: TLSTerms(protocols: protocols)
                 )
             }
 

@@ -178,7 +178,10 @@ extension Scenarios {
         {
             let made = try TestCertificate.made.get()
             let certificate = ServerCertificate(chain: made.certificate, key: made.key)
-            let tls = try TLSContext(showing: [certificate], protocols: [TLSContext.http2])
+            let tls = try TLSContext(
+                showing: [certificate],
+                terms: TLSTerms(protocols: [TLSContext.http2])
+            )
             let (asked, answer) = (Gate(), Gate())
             let options = ", tls: { ca: \(made.certificate) }"
             let place = try Place(tls: tls, options: options) { connection in

@@ -172,7 +172,10 @@ extension Scenarios {
         @Test func `under TLS the origin is asked for h2`() throws {
             let made = try TestCertificate.made.get()
             let server = ServerCertificate(chain: made.certificate, key: made.key)
-            let tls = try TLSContext(showing: [server], protocols: [TLSContext.http2])
+            let tls = try TLSContext(
+                showing: [server],
+                terms: TLSTerms(protocols: [TLSContext.http2])
+            )
             let options = ", tls: { ca: \(made.certificate) }"
             let place = try Place(tls: tls, options: options)
             defer { place.stop() }
@@ -203,8 +206,7 @@ extension Scenarios {
             let trusted = try TestCertificate("trusted", names: "DNS:x", in: folder)
             let context = try TLSContext(
                 showing: [ServerCertificate(chain: made.certificate, key: made.key)],
-                terms: TLSTerms(minimumVersion: .tls13),
-                protocols: [TLSContext.http2],
+                terms: TLSTerms(minimumVersion: .tls13, protocols: [TLSContext.http2]),
                 clients: ClientTrust(authorities: trusted.certificate, demand: .required)
             )
             let file = folder + "/access.log"

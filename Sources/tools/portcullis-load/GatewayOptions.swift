@@ -55,7 +55,9 @@ struct ConnectOptions: ParsableArguments {
             do throws(TLSContextError) {
                 context = try TLSContext(
                     clientTrusting: ca.map { .file($0) } ?? .system,
-                    protocols: [version == .http1 ? TLSContext.http11 : TLSContext.http2]
+                    terms: TLSTerms(
+                        protocols: [version == .http1 ? TLSContext.http11 : TLSContext.http2]
+                    )
                 )
             } catch {
                 throw LoadError("\(ca ?? "the system's certificates"): \(error)")

@@ -29,7 +29,7 @@ final class Bench: Sendable {
             trust = try TLSContext(clientTrusting: .file(made.certificate))
             http2Trust = try TLSContext(
                 clientTrusting: .file(made.certificate),
-                protocols: [TLSContext.http2]
+                terms: TLSTerms(protocols: [TLSContext.http2])
             )
         } else {
             (trust, http2Trust) = (nil, nil)

@@ -70,8 +70,10 @@ struct LoadedCertificates: Sendable {
         do throws(TLSContextError) {
             let context = try TLSContext(
                 showing: present.map(ServerCertificate.init),
-                terms: TLSTerms(tls.terms),
-                protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11],
+                terms: TLSTerms(
+                    tls.terms,
+                    protocols: http2 == .on ? TLSContext.http2First : [TLSContext.http11]
+                ),
                 tickets: surroundings.tickets,
                 clients: client.map { ClientTrust($0, in: surroundings) },
                 wallSeconds: surroundings.wallSeconds
@@ -298,12 +300,13 @@ extension ClientTrust {
 }
 
 extension TLSTerms {
-    fileprivate init(_ settings: TLSTermSettings) {
+    fileprivate init(_ settings: TLSTermSettings, protocols: [String]) {
         self.init(
             minimumVersion: settings.minimumVersion == .tls13 ? .tls13 : .tls12,
             ciphers: settings.ciphers(of: .tls12),
             suites: settings.ciphers(of: .tls13),
-            groups: settings.curves
+            groups: settings.curves,
+            protocols: protocols
         )
     }
 }
@@ -369,8 +372,7 @@ extension TLSContext {
         try self.init(
             clientTrusting: trust,
             showing: shown,
-            terms: TLSTerms(tls.terms),
-            protocols: [http2 == .on ? Self.http2 : Self.http11]
+            terms: TLSTerms(tls.terms, protocols: [http2 == .on ? Self.http2 : Self.http11])
         )
     }
 }

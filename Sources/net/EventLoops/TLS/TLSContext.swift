@@ -60,7 +60,6 @@ package final class TLSContext: @unchecked Sendable {
     ///   - shown: at least one. The first one is for clients that ask for no name, or for one
     ///     without a certificate.
     ///   - terms: the versions and algorithms that are accepted.
-    ///   - protocols: the application protocols that are offered (RFC 7301), the best first.
     ///   - tickets: shared by listeners, and kept by a reload.
     ///   - clients: the certificates that clients are asked for; `nil` for none.
     ///   - wallSeconds: the clock for the end of clients' certificates, in seconds of Unix time.
@@ -68,14 +67,13 @@ package final class TLSContext: @unchecked Sendable {
     package init(
         showing shown: [ServerCertificate],
         terms: TLSTerms = TLSTerms(),
-        protocols: [String] = [TLSContext.http11],
         tickets: TicketKeys = TicketKeys(),
         clients: ClientTrust? = nil,
         wallSeconds: @escaping @Sendable () -> Int64 = TLSContext.systemSeconds
     ) throws(TLSContextError) {
         precondition(!shown.isEmpty, "TLSContext: a certificate")
         role = .server
-        self.protocols = protocols
+        protocols = terms.protocols
         self.tickets = tickets
         asksClients = clients != nil
         let lists = try clients?.revoked.map { path throws(TLSContextError) in
@@ -119,18 +117,16 @@ package final class TLSContext: @unchecked Sendable {
     ///   - trust: the authorities.
     ///   - shown: the certificate for a server that asks for one; its names are ignored.
     ///   - terms: the versions and algorithms that are offered.
-    ///   - protocols: the application protocols that are offered.
     /// - Throws: when the file of authorities, the certificate or the key can't be used.
     package init(
         clientTrusting trust: Trust,
         showing shown: ServerCertificate? = nil,
-        terms: TLSTerms = TLSTerms(),
-        protocols: [String] = [TLSContext.http11]
+        terms: TLSTerms = TLSTerms()
     ) throws(TLSContextError) {
         role = .client
         handles = try Handles(TLS_client_method(), terms)
         others = []
-        self.protocols = protocols
+        protocols = terms.protocols
         tickets = nil
         asksClients = false
         revocationLists = []
@@ -142,7 +138,7 @@ package final class TLSContext: @unchecked Sendable {
         }
         names = ServerNames()
         try Self.load(trust, into: handles.context)
-        Self.configureClient(handles.context, protocols)
+        Self.configureClient(handles.context, terms.protocols)
         if case .anyone = trust { SSL_CTX_set_verify(handles.context, SSL_VERIFY_NONE, nil) }
     }
 }

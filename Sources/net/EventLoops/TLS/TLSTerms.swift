@@ -14,17 +14,21 @@ package struct TLSTerms: Hashable, Sendable {
     package var suites: [String]
     /// Groups of key exchanges, the best first; empty for OpenSSL's.
     package var groups: [String]
+    /// The application protocols that are offered (RFC 7301), the best first.
+    package var protocols: [String]
 
     package init(
         minimumVersion: TLSContext.MinimumVersion = .tls12,
         ciphers: [String] = [],
         suites: [String] = [],
-        groups: [String] = []
+        groups: [String] = [],
+        protocols: [String] = [TLSContext.http11]
     ) {
         self.minimumVersion = minimumVersion
         self.ciphers = ciphers
         self.suites = suites
         self.groups = groups
+        self.protocols = protocols
     }
 
     /// ECDHE with AES-GCM or ChaCha20-Poly1305: RFC 9325 §4.2 recommends these for TLS 1.2.

@@ -96,10 +96,10 @@ package final class TicketKeys: Sendable {
 extension TicketKeys {
     /// Prepares to make a ticket; 1 for success, -1 for a failure.
     private func seal(
-        _ name: UnsafeMutablePointer<UInt8>,
-        _ vector: UnsafeMutablePointer<UInt8>,
-        _ cipher: OpaquePointer?,
-        _ mac: OpaquePointer?
+        name: UnsafeMutablePointer<UInt8>,
+        vector: UnsafeMutablePointer<UInt8>,
+        cipher: OpaquePointer?,
+        mac: OpaquePointer?
     ) -> Int32 {
         guard let key = keys.withLock({ $0.first }), RAND_bytes(vector, 16) == 1 else { return -1 }
         // OpenSSL has room for 16 bytes of the name, and for the AES vector, which is as long.
@@ -114,10 +114,10 @@ extension TicketKeys {
     /// Prepares to open a ticket; 0 for a ticket of an unknown key, 2 for one that is to be
     /// renewed.
     private func open(
-        _ name: UnsafeMutablePointer<UInt8>,
-        _ vector: UnsafeMutablePointer<UInt8>,
-        _ cipher: OpaquePointer?,
-        _ mac: OpaquePointer?,
+        name: UnsafeMutablePointer<UInt8>,
+        vector: UnsafeMutablePointer<UInt8>,
+        cipher: OpaquePointer?,
+        mac: OpaquePointer?,
         isReusable: Bool
     ) -> Int32 {
         // As above.
@@ -146,9 +146,17 @@ extension TicketKeys {
             guard let keys = TLSSession.of(ssl)?.context.tickets, let name, let vector else {
                 return -1
             }
-            if isMade == 1 { return keys.seal(name, vector, cipher, mac) }
+            if isMade == 1 {
+                return keys.seal(name: name, vector: vector, cipher: cipher, mac: mac)
+            }
             let isReusable = SSL_version(ssl) < TLS1_3_VERSION
-            return keys.open(name, vector, cipher, mac, isReusable: isReusable)
+            return keys.open(
+                name: name,
+                vector: vector,
+                cipher: cipher,
+                mac: mac,
+                isReusable: isReusable
+            )
         }
     }
 }
