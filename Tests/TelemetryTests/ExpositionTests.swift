@@ -66,8 +66,10 @@ struct ExpositionTests {
                 "x",
                 tally.times(time, rule: rule),
                 unit: 1e-9,
-                shown: time.buckets,
-                exemplars: tally.exemplars(time, rule: rule)
+                lines: HistogramLines(
+                    time.buckets,
+                    exemplars: tally.exemplars(time, rule: rule)
+                )
             )
             return out.text.split(separator: "\n").filter { $0.contains(" # ") }.map {
                 $0.split(separator: " ").dropLast(2).joined(separator: " ")

@@ -72,7 +72,7 @@ import Testing
 
     @Test func `labels are escaped`() {
         var exposition = Exposition()
-        exposition.sample("x_total", [("rule", "a\"b\\c\nd")], 1)
+        exposition.sample("x_total", labels: [("rule", "a\"b\\c\nd")], 1)
         expectEqual(exposition.text, "portcullis_x_total{rule=\"a\\\"b\\\\c\\nd\"} 1\n")
     }
 

@@ -41,7 +41,7 @@ package struct Exposition {
     /// One sample of the metric that was begun.
     package mutating func sample(
         _ name: String,
-        _ labels: [(String, String)] = [],
+        labels: [(String, String)] = [],
         _ value: some CustomStringConvertible,
         behind exemplar: String = ""
     ) {
@@ -57,79 +57,79 @@ package struct Exposition {
     package mutating func gauge(
         _ name: String,
         _ value: (some CustomStringConvertible)?,
-        _ help: String
+        help: String
     ) {
         metric(name, type: "gauge", help: help)
-        if let value { sample(name, [], value) }
+        if let value { sample(name, value) }
     }
 
     /// A counter with one sample.
-    package mutating func counter(_ name: String, _ value: UInt64, _ help: String) {
+    package mutating func counter(_ name: String, _ value: UInt64, help: String) {
         metric(name, type: "counter", help: help)
-        sample(name, [], value)
+        sample(name, value)
     }
 
     /// A gauge or counter with a sample for each of these labels.
     package mutating func family<Value: CustomStringConvertible>(
         _ name: String,
-        _ type: String,
-        _ help: String,
+        type: String,
+        help: String,
         _ samples: [([(String, String)], Value)]
     ) {
         metric(name, type: type, help: help)
-        for (labels, value) in samples { sample(name, labels, value) }
+        for (labels, value) in samples { sample(name, labels: labels, value) }
     }
 
     package mutating func counters(of tally: Tally) {
-        for counter in Counter.allCases { self.counter(counter.name, tally[counter], counter.help) }
+        for counter in Counter.allCases {
+            self.counter(counter.name, tally[counter], help: counter.help)
+        }
     }
 
     /// All distributions of a tally, durations in seconds.
     package mutating func distributions(of tally: Tally) {
         for distribution in Distribution.allCases {
             metric(distribution.name, type: "histogram", help: distribution.help)
+            let exemplars = distribution == .request ? tally.requestExemplars : nil
             histogram(
                 distribution.name,
                 tally[distribution],
                 unit: distribution.unit,
-                exemplars: distribution == .request ? tally.requestExemplars : nil
+                lines: HistogramLines(exemplars: exemplars)
             )
         }
     }
 
     /// One histogram.
-    ///
-    /// - shown: the buckets that have a line, in their order.
-    /// - exemplars: of the shown buckets.
     package mutating func histogram(
         _ name: String,
         _ histogram: Histogram,
         unit: Double,
         labels: [(String, String)] = [],
-        shown: [Int] = Histogram.shownBuckets,
-        exemplars: ExemplarSet? = nil
+        lines: HistogramLines = HistogramLines()
     ) {
         func exemplar(_ place: Int) -> String {
             switch format {
             case .prometheus: ""
-            case .openMetrics: exemplars?[place]?.text(unit: unit) ?? ""
+            case .openMetrics: lines.exemplars?[place]?.text(unit: unit) ?? ""
             }
         }
         var seen: UInt64 = 0
         var next = 0
-        for (place, bucket) in shown.enumerated() {
+        for (place, bucket) in lines.buckets.enumerated() {
             while next <= bucket {
                 seen &+= histogram.buckets[next]
                 next += 1
             }
             let bound = Double(Histogram.upperBound(bucket)) * unit
             let labels = labels + [("le", "\(bound)")]
-            sample(name + "_bucket", labels, seen, behind: exemplar(place))
+            sample(name + "_bucket", labels: labels, seen, behind: exemplar(place))
         }
         let infinite = labels + [("le", "+Inf")]
-        sample(name + "_bucket", infinite, histogram.count, behind: exemplar(shown.count))
-        sample(name + "_sum", labels, Double(histogram.sum) * unit)
-        sample(name + "_count", labels, histogram.count)
+        let last = exemplar(lines.buckets.count)
+        sample(name + "_bucket", labels: infinite, histogram.count, behind: last)
+        sample(name + "_sum", labels: labels, Double(histogram.sum) * unit)
+        sample(name + "_count", labels: labels, histogram.count)
     }
 
     private static func escaped(_ value: String) -> String {
@@ -144,5 +144,18 @@ package struct Exposition {
             }
         }
         return out
+    }
+}
+
+/// The buckets of a histogram that have a line, and the requests that are named in these lines.
+package struct HistogramLines {
+    /// In their order.
+    fileprivate let buckets: [Int]
+    /// Of these buckets, and of all beyond them; `nil` for none.
+    fileprivate let exemplars: ExemplarSet?
+
+    package init(_ buckets: [Int] = Histogram.shownBuckets, exemplars: ExemplarSet? = nil) {
+        self.buckets = buckets
+        self.exemplars = exemplars
     }
 }

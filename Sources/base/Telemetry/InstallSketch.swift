@@ -129,7 +129,7 @@ package struct InstallHash: Equatable, Sendable {
         var v1 = key1 ^ 0x646f_7261_6e64_6f6d
         var v2 = key0 ^ 0x6c79_6765_6e65_7261
         var v3 = key1 ^ 0x7465_6462_7974_6573
-        func round(_ v0: inout UInt64, _ v1: inout UInt64, _ v2: inout UInt64, _ v3: inout UInt64) {
+        func round() {
             v0 &+= v1
             v1 = v1 << 13 | v1 >> 51
             v1 ^= v0
@@ -147,13 +147,13 @@ package struct InstallHash: Equatable, Sendable {
         }
         func take(_ word: UInt64) {
             v3 ^= word
-            round(&v0, &v1, &v2, &v3)
+            round()
             v0 ^= word
         }
         for place in stride(from: 0, to: count, by: 8) { take(word(place)) }
         take(UInt64(count) << 56)
         v2 ^= 0xff
-        for _ in 0..<3 { round(&v0, &v1, &v2, &v3) }
+        for _ in 0..<3 { round() }
         return Int(truncatingIfNeeded: v0 ^ v1 ^ v2 ^ v3)
     }
 }

@@ -18,11 +18,11 @@ extension Problem {
 
 extension JSONWriter {
     mutating func problems(_ name: String, _ problems: [Problem]) {
-        objects(name, problems) { $1.write(into: &$0) }
+        objects(name, of: problems) { $1.write(into: &$0) }
     }
 
     mutating func assumptions(_ assumptions: [Assumption]) {
-        objects("assumed", assumptions) { out, assumption in
+        objects("assumed", of: assumptions) { out, assumption in
             out.member("kind", assumption.kind.rawValue)
             out.member("name", assumption.name)
             out.member("key", assumption.keyPath)
@@ -59,7 +59,7 @@ extension Check {
             guard let coverage else { return }
             out.object("coverage") { out in
                 out.problems("spellings", coverage.spellings)
-                out.objects("rules", coverage.entries) { out, entry in
+                out.objects("rules", of: coverage.entries) { out, entry in
                     out.member("rule", entry.rule.id)
                     out.member("complete", !entry.isCut)
                     out.problems("ways", entry.ways)
@@ -70,25 +70,25 @@ extension Check {
     }
 
     private func write(_ configuration: GatewayConfiguration, into out: inout JSONWriter) {
-        out.objects("listeners", configuration.listeners) { out, listener in
+        out.objects("listeners", of: configuration.listeners) { out, listener in
             out.member("address", listener.address.text)
             out.member("tls_minimum", listener.tls?.terms.minimumVersion.rawValue)
             out.member("decides", listener.decides?.text)
         }
-        out.objects("admin", configuration.admin) { out, admin in
+        out.objects("admin", of: configuration.admin) { out, admin in
             out.member("address", admin.address.text)
             out.member("serves", admin.servesText)
         }
-        out.objects("origins", configuration.origins) { out, origin in
+        out.objects("origins", of: configuration.origins) { out, origin in
             out.member("name", origin.name)
             out.texts("servers", origin.servers.map(\.text))
         }
-        out.objects("apps", configuration.apps) { out, app in
+        out.objects("apps", of: configuration.apps) { out, app in
             out.member("id", app.id)
             out.texts("environments", app.environmentNames)
         }
         let rules = zip(configuration.rules.rules, configuration.rulePlaces)
-        out.objects("rules", rules) { out, item in
+        out.objects("rules", of: rules) { out, item in
             let (rule, place) = item
             let isDefault = rule === configuration.rules.fallback
             out.member("id", rule.id)
@@ -112,17 +112,17 @@ extension ConfigurationDifference {
             out.member("ok", true)
             out.problems("problems", [])
             out.assumptions(assumptions)
-            out.objects("rules", endpoints) { out, endpoint in
+            out.objects("rules", of: endpoints) { out, endpoint in
                 out.member("id", endpoint.id)
                 out.member("order", endpoint.order)
-                out.objects("changes", endpoint.changes) { out, change in
+                out.objects("changes", of: endpoint.changes) { out, change in
                     out.member("what", change.what.rawValue)
                     out.member("from", change.from)
                     out.member("to", change.to)
                     out.member("text", change.text)
                 }
             }
-            out.objects("settings", settings) { out, change in
+            out.objects("settings", of: settings) { out, change in
                 out.member("key", change.keyPath)
                 out.member("change", change.word)
                 out.member("from", change.from)
@@ -144,7 +144,7 @@ extension RouteTest {
             out.assumptions(assumptions)
             out.member("passed", results.count { $0.faults.isEmpty })
             out.member("failed", results.count { !$0.faults.isEmpty })
-            out.objects("results", results) { out, result in
+            out.objects("results", of: results) { out, result in
                 out.member("request", result.title)
                 out.member("file", result.place.file)
                 out.member("line", result.place.line)

@@ -77,7 +77,7 @@ extension Explanation {
         var json = JSONWriter(.spaced)
         json.object { json in
             json.member("request", request)
-            json.objects("passed", passed) { json, rule in
+            json.objects("passed", of: passed) { json, rule in
                 json.member("id", rule.id)
                 json.member("place", rule.place)
                 json.member("because", rule.because)
@@ -131,7 +131,7 @@ extension Explanation {
     private func writeRivals(into json: inout JSONWriter) {
         guard let first = rivals.first else { return }
         json.member("rival", first.id)
-        json.objects("readings", rivals) { json, rival in
+        json.objects("readings", of: rivals) { json, rival in
             json.member("rule", rival.id)
             json.member("place", rival.place)
             json.member("path", rival.path)

@@ -43,10 +43,10 @@ extension [CallLineFacts] {
     ) {
         let waiting = "\(party)_calls_waiting"
         out.metric(waiting, type: "gauge", help: "Calls that wait for their turn.")
-        for line in self { out.sample(waiting, line.labels, line.waiting) }
+        for line in self { out.sample(waiting, labels: line.labels, line.waiting) }
         let underWay = "\(party)_calls_under_way"
         out.metric(underWay, type: "gauge", help: "Calls without their answer yet.")
-        for line in self { out.sample(underWay, line.labels, line.underWay) }
+        for line in self { out.sample(underWay, labels: line.labels, line.underWay) }
         let breaker = "\(party)_breaker"
         out.metric(
             breaker,
@@ -56,7 +56,7 @@ extension [CallLineFacts] {
         for line in self {
             for state in breakers {
                 let labels = line.labels + [("state", state)]
-                out.sample(breaker, labels, line.breaker == state ? 1 : 0)
+                out.sample(breaker, labels: labels, line.breaker == state ? 1 : 0)
             }
         }
     }
@@ -104,14 +104,14 @@ package struct ProofCallFacts: PartyFacts {
     package func write(into out: inout Exposition) {
         out.family(
             "proof_calls_total",
-            "counter",
-            "Calls to services that know tokens of `proofs`, by how they ended.",
+            type: "counter",
+            help: "Calls to services that know tokens of `proofs`, by how they ended.",
             ends.map { ([("proof", $0.proof), ("status", $0.word)], $0.count) }
         )
         out.family(
             "proof_verdicts_total",
-            "counter",
-            "Tokens that services know, by what was found of them.",
+            type: "counter",
+            help: "Tokens that services know, by what was found of them.",
             verdicts.map { ([("proof", $0.proof), ("verdict", $0.word)], $0.count) }
         )
         services.write(
@@ -122,7 +122,7 @@ package struct ProofCallFacts: PartyFacts {
         )
         out.metric("proof_tokens_used", type: "gauge", help: "Tokens not to be used again.")
         for used in usedTokens {
-            out.sample("proof_tokens_used", [("proof", used.proof)], used.count)
+            out.sample("proof_tokens_used", labels: [("proof", used.proof)], used.count)
         }
         out.metric("proof_call_seconds", type: "histogram", help: "From the hand-in to the reply.")
         for (proof, histogram) in durations {
@@ -133,6 +133,6 @@ package struct ProofCallFacts: PartyFacts {
 
     /// Writes the services for `/status`.
     package func write(into out: inout JSONWriter) {
-        out.objects("proof_services", services) { out, service in service.write(into: &out) }
+        out.objects("proof_services", of: services) { out, service in service.write(into: &out) }
     }
 }

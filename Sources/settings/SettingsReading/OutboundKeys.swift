@@ -22,9 +22,9 @@ package enum OutboundKeys {
 
     /// The keys `min_interval` and `max_interval` of what is fetched again and again.
     package static func intervals<Section>(
-        _ least: Key<Section>.Path<Duration>,
-        _ most: Key<Section>.Path<Duration>,
-        _ what: String
+        least: Key<Section>.Path<Duration>,
+        most: Key<Section>.Path<Duration>,
+        of what: String
     ) -> [Key<Section>] {
         [
             Key("min_interval", least, .time(.seconds(1) ... .days(1)))

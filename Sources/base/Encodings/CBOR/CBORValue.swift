@@ -91,7 +91,7 @@ public indirect enum CBORValue: Hashable, Sendable {
         case .map:
             let count = try cursor.count(head.argument, itemsEach: 2, at: start)
             try cursor.enter(at: start)
-            self = .map(try Self.pairs(count, &cursor, bytes, keeping))
+            self = .map(try Self.pairs(count, reading: &cursor, in: bytes, keeping: keeping))
             cursor.leave()
         case .tag:
             try cursor.enter(at: start)
@@ -110,9 +110,9 @@ public indirect enum CBORValue: Hashable, Sendable {
 
     private static func pairs(
         _ count: Int,
-        _ cursor: inout CBORCursor,
-        _ bytes: Span<UInt8>,
-        _ keeping: Bool
+        reading cursor: inout CBORCursor,
+        in bytes: Span<UInt8>,
+        keeping: Bool
     ) throws(CBORError) -> [Pair] {
         var pairs: [Pair] = []
         // With shortest heads and no indefinite lengths, equal keys have equal bytes, so the bytes

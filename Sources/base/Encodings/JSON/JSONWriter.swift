@@ -54,7 +54,7 @@ package struct JSONWriter: Sendable {
     /// A member: an array with an object for each element.
     package mutating func objects<Elements: Sequence>(
         _ name: String,
-        _ elements: Elements,
+        of elements: Elements,
         _ fill: (inout JSONWriter, Elements.Element) -> Void
     ) {
         array(name) { out in

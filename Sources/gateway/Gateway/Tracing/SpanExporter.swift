@@ -139,7 +139,7 @@ final class SpanExporter: Sendable {
         }
         var resource = JSONWriter(.compact)
         resource.object { out in
-            out.objects("attributes", attributes) { out, attribute in
+            out.objects("attributes", of: attributes) { out, attribute in
                 out.member("key", attribute.0)
                 out.object("value") { $0.member("stringValue", attribute.1) }
             }

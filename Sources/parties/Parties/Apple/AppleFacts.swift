@@ -40,10 +40,10 @@ extension AppleFacts: PartyFacts {
             let labels = [
                 ("service", end.service), ("environment", end.environment), ("status", end.status),
             ]
-            out.sample("apple_calls_total", labels, end.count)
+            out.sample("apple_calls_total", labels: labels, end.count)
         }
         hosts.write(into: &out, of: "apple", each: "host", breakers)
-        out.counter("apple_tokens_total", tokens, "Tokens for Apple that were signed.")
+        out.counter("apple_tokens_total", tokens, help: "Tokens for Apple that were signed.")
         out.metric("apple_call_seconds", type: "histogram", help: "From the hand-in to the reply.")
         for (service, histogram) in durations {
             let labels = [("service", service)]
@@ -54,8 +54,8 @@ extension AppleFacts: PartyFacts {
     /// Writes the calls to Apple for `/status`: the hosts, and how calls ended.
     package func write(into out: inout JSONWriter) {
         out.object("apple") { out in
-            out.objects("hosts", hosts) { out, host in host.write(into: &out) }
-            out.objects("calls", ends) { out, end in
+            out.objects("hosts", of: hosts) { out, host in host.write(into: &out) }
+            out.objects("calls", of: ends) { out, end in
                 out.member("service", end.service)
                 out.member("environment", end.environment)
                 out.member("status", end.status)

@@ -16,10 +16,10 @@ package struct DeviceFacts: PartyFacts {
 
     package func write(into out: inout Exposition) {
         out.metric("device_updates_total", type: "counter", help: "Changes of device bits.")
-        out.sample("device_updates_total", [("outcome", "kept")], keptChanges)
-        out.sample("device_updates_total", [("outcome", "failed")], failedChanges)
-        out.sample("device_updates_total", [("outcome", "dropped")], droppedChanges)
-        out.gauge("device_updates_pending", pendingChanges, "Changes that are not made yet.")
-        out.gauge("device_tokens_used", usedTokens, "Device tokens not to be used again.")
+        out.sample("device_updates_total", labels: [("outcome", "kept")], keptChanges)
+        out.sample("device_updates_total", labels: [("outcome", "failed")], failedChanges)
+        out.sample("device_updates_total", labels: [("outcome", "dropped")], droppedChanges)
+        out.gauge("device_updates_pending", pendingChanges, help: "Changes that are not made yet.")
+        out.gauge("device_tokens_used", usedTokens, help: "Device tokens not to be used again.")
     }
 }

@@ -23,7 +23,7 @@ package struct GoogleSettings: Hashable, Sendable, Declared {
 
     private static let statusList = Keys<Self> {
         Key("url", \.statusListURL, OutboundKeys.address).means("Where the list is.")
-        OutboundKeys.intervals(\.intervalMin, \.intervalMax, "the list")
+        OutboundKeys.intervals(least: \.intervalMin, most: \.intervalMax, of: "the list")
     }.checked { OutboundKeys.checkIntervals($0, least: $1.intervalMin, most: $1.intervalMax) }
 }
 

@@ -34,7 +34,7 @@ extension StatusListFacts?: PartyFacts {
         out.gauge(
             "google_status_list_age_seconds",
             facts?.ageSeconds,
-            "Age of Google's list of revoked certificates; absent without Android apps."
+            help: "Age of Google's list of revoked certificates; absent without Android apps."
         )
         out.metric(
             "google_status_list_entries",
@@ -42,19 +42,23 @@ extension StatusListFacts?: PartyFacts {
             help: "Entries of Google's list of revoked certificates, by where it came from."
         )
         if let facts {
-            out.sample("google_status_list_entries", [("source", facts.source)], facts.entries)
+            out.sample(
+                "google_status_list_entries",
+                labels: [("source", facts.source)],
+                facts.entries
+            )
         }
         let fetches = facts?.fetches ?? []
         out.family(
             "google_status_list_fetches_total",
-            "counter",
-            "Requests for Google's list of revoked certificates by how they ended.",
+            type: "counter",
+            help: "Requests for Google's list of revoked certificates by how they ended.",
             fetches.map { ([("outcome", $0.outcome)], $0.count) }
         )
         out.gauge(
             "google_status_list_compare_seconds",
             facts?.keys.seconds,
-            "Time of the last comparison of the enrolled keys with Google's list."
+            help: "Time of the last comparison of the enrolled keys with Google's list."
         )
         out.metric(
             "keys_listed_total",
@@ -62,8 +66,8 @@ extension StatusListFacts?: PartyFacts {
             help: "Keys that Google's list has revoked, and keys that are good again."
         )
         if let facts {
-            out.sample("keys_listed_total", [("change", "revoked")], facts.keys.revoked)
-            out.sample("keys_listed_total", [("change", "restored")], facts.keys.restored)
+            out.sample("keys_listed_total", labels: [("change", "revoked")], facts.keys.revoked)
+            out.sample("keys_listed_total", labels: [("change", "restored")], facts.keys.restored)
         }
     }
 
@@ -78,7 +82,7 @@ extension StatusListFacts {
             out.member("date_seconds", dateSeconds)
             out.member("age_seconds", ageSeconds)
             out.member("entries", entries)
-            out.objects("fetches", fetches) { out, fetch in
+            out.objects("fetches", of: fetches) { out, fetch in
                 out.member("outcome", fetch.outcome)
                 out.member("count", fetch.count)
             }

@@ -30,12 +30,12 @@ extension ReceiptFacts {
     package func write(into out: inout Exposition) {
         out.family(
             "receipt_renewals_total",
-            "counter",
-            "Tries to renew a receipt by how they ended.",
+            type: "counter",
+            help: "Tries to renew a receipt by how they ended.",
             sortedEnds.map { ([("outcome", $0.end)], $0.count) }
         )
-        out.gauge("receipts_due", due, "Receipts that may be renewed now.")
-        out.gauge("receipts_overdue", overdue, "Those that have ended meanwhile.")
+        out.gauge("receipts_due", due, help: "Receipts that may be renewed now.")
+        out.gauge("receipts_overdue", overdue, help: "Those that have ended meanwhile.")
         out.metric("receipt_risk_metric", type: "histogram", help: "Metrics of renewed receipts.")
         out.histogram("receipt_risk_metric", metrics, unit: 1)
     }

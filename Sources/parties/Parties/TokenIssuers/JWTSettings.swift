@@ -216,7 +216,7 @@ package struct KeySetAddress: Hashable, Sendable, Declared {
         Key("url", \.url, OutboundKeys.address).means("Where the issuer's keys are fetched.")
         Key("file", orNone: \.file, .file("a file's path"))
             .means("In the place of url: a JSON Web Key Set, read at a start and at a reload.")
-        OutboundKeys.intervals(\.intervalMin, \.intervalMax, "the keys")
+        OutboundKeys.intervals(least: \.intervalMin, most: \.intervalMax, of: "the keys")
         OutboundKeys.reaching(by: \.proxy)
         Key("timeout", \.timeout, .time(.milliseconds(100) ... .seconds(300)))
             .means("Of a call, from the name's look-up to the last byte.")
@@ -249,7 +249,7 @@ extension StandIn {
         let point = P256PrivateKey().publicKey.x963
         var json = JSONWriter(.compact)
         json.object { json in
-            json.objects("keys", [point]) { json, point in
+            json.objects("keys", of: [point]) { json, point in
                 json.member("kty", "EC")
                 json.member("crv", "P-256")
                 json.member("kid", "assumed")

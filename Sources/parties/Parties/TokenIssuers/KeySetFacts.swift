@@ -30,7 +30,7 @@ extension [KeySetFacts]: PartyFacts {
     package func write(into out: inout Exposition) {
         let sets = self
         out.metric("proof_keys", type: "gauge", help: "Keys of a proof's issuer that are known.")
-        for set in sets { out.sample("proof_keys", [("proof", set.proof)], set.keys) }
+        for set in sets { out.sample("proof_keys", labels: [("proof", set.proof)], set.keys) }
         out.metric(
             "proof_keys_age_seconds",
             type: "gauge",
@@ -38,7 +38,7 @@ extension [KeySetFacts]: PartyFacts {
         )
         for set in sets {
             guard let age = set.ageSeconds else { continue }
-            out.sample("proof_keys_age_seconds", [("proof", set.proof)], Int(age))
+            out.sample("proof_keys_age_seconds", labels: [("proof", set.proof)], Int(age))
         }
         out.metric(
             "proof_keys_fetches_total",
@@ -48,20 +48,20 @@ extension [KeySetFacts]: PartyFacts {
         for set in sets {
             for (name, count) in set.outcomes {
                 let labels = [("proof", set.proof), ("outcome", name)]
-                out.sample("proof_keys_fetches_total", labels, count)
+                out.sample("proof_keys_fetches_total", labels: labels, count)
             }
         }
         out.family(
             "proof_keys_missing_total",
-            "counter",
-            "Tokens that named a key which the issuer's set did not have.",
+            type: "counter",
+            help: "Tokens that named a key which the issuer's set did not have.",
             sets.map { ([("proof", $0.proof)], $0.misses) }
         )
     }
 
     package func write(into out: inout JSONWriter) {
         guard !isEmpty else { return }
-        out.objects("proof_keys", self) { out, set in set.write(into: &out) }
+        out.objects("proof_keys", of: self) { out, set in set.write(into: &out) }
     }
 }
 

@@ -39,7 +39,7 @@ extension AdminSnapshot {
         out.counters(of: tally)
         out.metric("responses_total", type: "counter", help: "Responses to clients by status.")
         for (status, count) in tally.statusCounts {
-            out.sample("responses_total", [("status", String(status))], count)
+            out.sample("responses_total", labels: [("status", String(status))], count)
         }
         writeRules(into: &out)
         writeRuleTimes(into: &out)
@@ -47,22 +47,22 @@ extension AdminSnapshot {
         out.gauge(
             "origin_servers_unknown",
             unknownServers.count,
-            "Servers of origins whose name has no address."
+            help: "Servers of origins whose name has no address."
         )
         origins.write(into: &out)
         writeOriginTimes(into: &out)
         out.gauge(
             "held_memory_bytes",
             held.memoryBytes,
-            "Bytes of held content in memory, also in files of a folder in memory."
+            help: "Bytes of held content in memory, also in files of a folder in memory."
         )
-        out.gauge("held_disk_bytes", held.diskBytes, "Bytes of held content in files.")
+        out.gauge("held_disk_bytes", held.diskBytes, help: "Bytes of held content in files.")
         out.gauge(
             "http2_unsent_bytes",
             held.unsentBytes,
-            "Bytes of responses that wait for HTTP/2 clients."
+            help: "Bytes of responses that wait for HTTP/2 clients."
         )
-        out.gauge("sessions", openSessions, "Open sessions.")
+        out.gauge("sessions", openSessions, help: "Open sessions.")
         out.distributions(of: tally)
         writeStore(into: &out)
         tls.write(into: &out)
@@ -70,12 +70,12 @@ extension AdminSnapshot {
         out.counter(
             "access_log_lines_dropped_total",
             droppedLogLines,
-            "Lines of the access log that could not be written, or not fast enough."
+            help: "Lines of the access log that could not be written, or not fast enough."
         )
         out.counter(
             "log_lines_dropped_total",
             droppedMessages,
-            "Lines of the gateway's own log that standard error did not take, or not in time."
+            help: "Lines of the gateway's own log that standard error did not take, or not in time."
         )
         out.end()
         return out.text
@@ -85,7 +85,7 @@ extension AdminSnapshot {
         out.metric("client_connections_open", type: "gauge", help: "Open client connections.")
         for loop in loops {
             let labels = [("event_loop", String(loop.number))]
-            out.sample("client_connections_open", labels, loop.openConnections)
+            out.sample("client_connections_open", labels: labels, loop.openConnections)
         }
         out.metric(
             "origin_connections_pooled",
@@ -94,45 +94,53 @@ extension AdminSnapshot {
         )
         for loop in loops {
             let labels = [("event_loop", String(loop.number))]
-            out.sample("origin_connections_pooled", labels, loop.pooledConnections)
+            out.sample("origin_connections_pooled", labels: labels, loop.pooledConnections)
         }
         out.metric("tunnels_open", type: "gauge", help: "Open tunnels, as of WebSockets.")
         for loop in loops {
-            out.sample("tunnels_open", [("event_loop", String(loop.number))], loop.openTunnels)
+            out.sample(
+                "tunnels_open",
+                labels: [("event_loop", String(loop.number))],
+                loop.openTunnels
+            )
         }
     }
 
     private func writeProcess(into out: inout Exposition) {
         out.metric("build_info", type: "gauge", help: "Always 1; the label says what runs.")
-        out.sample("build_info", [("version", version)], 1)
-        out.gauge("start_time_seconds", startedAtSeconds, "When the process started, Unix time.")
-        out.gauge("uptime_seconds", uptime / .seconds(1), "Time since the process started.")
-        out.gauge("draining", isDraining ? 1 : 0, "Whether the gateway ends.")
-        out.gauge("drained", isDrained ? 1 : 0, "Whether operators have drained the gateway.")
+        out.sample("build_info", labels: [("version", version)], 1)
+        out.gauge(
+            "start_time_seconds",
+            startedAtSeconds,
+            help: "When the process started, Unix time."
+        )
+        out.gauge("uptime_seconds", uptime / .seconds(1), help: "Time since the process started.")
+        out.gauge("draining", isDraining ? 1 : 0, help: "Whether the gateway ends.")
+        out.gauge("drained", isDrained ? 1 : 0, help: "Whether operators have drained the gateway.")
     }
 
     private func writeConfiguration(into out: inout Exposition) {
         out.gauge(
             "configuration_generation",
             configuration.generation,
-            "Which configuration is served; 1 is the first."
+            help: "Which configuration is served; 1 is the first."
         )
         out.gauge(
             "configuration_last_reload_success",
             configuration.lastReloadError == nil ? 1 : 0,
-            "0 when the last reload was refused."
+            help: "0 when the last reload was refused."
         )
         if let seconds = configuration.lastReloadAtSeconds {
             out.gauge(
                 "configuration_last_reload_timestamp_seconds",
                 seconds,
-                "When the configuration was last read, with success or without, Unix time."
+                help: "When the configuration was last read, with success or without, Unix time."
             )
         }
         out.counter(
             "configuration_reloads_refused_total",
             configuration.refusedReloads,
-            "Reloads that were refused."
+            help: "Reloads that were refused."
         )
     }
 
@@ -143,7 +151,7 @@ extension AdminSnapshot {
                 ("rule", rule.id), ("mode", rule.mode), ("rollout", rule.rollout),
                 ("origin", rule.origin),
             ]
-            out.sample("rule_info", labels, 1)
+            out.sample("rule_info", labels: labels, 1)
         }
         out.metric(
             "rollout_orders",
@@ -152,18 +160,18 @@ extension AdminSnapshot {
         )
         for rule in rules where rule.source != .file {
             let labels = [("rule", rule.id), ("source", rule.source.rawValue)]
-            out.sample("rollout_orders", labels, 1)
+            out.sample("rollout_orders", labels: labels, 1)
         }
         out.gauge(
             "rollout_orders_unsaved",
             unsavedOrders == nil ? 0 : 1,
-            "1 while orders about rollouts hold that are not yet on disk."
+            help: "1 while orders about rollouts hold that are not yet on disk."
         )
         out.metric("verdicts_total", type: "counter", help: "Requests by rule and verdict.")
         for (number, rule) in rules.enumerated() {
             let ruleLabels = [("rule", rule.id), ("mode", rule.mode)]
             for (labels, count) in verdicts(of: number) {
-                out.sample("verdicts_total", ruleLabels + labels, count)
+                out.sample("verdicts_total", labels: ruleLabels + labels, count)
             }
         }
         let cutShort = "bodies_cut_short_total"
@@ -175,7 +183,11 @@ extension AdminSnapshot {
         for (number, rule) in rules.enumerated() {
             for (isPassed, word) in [(true, "pass"), (false, "other")] {
                 let labels = [("rule", rule.id), ("mode", rule.mode), ("verdict", word)]
-                out.sample(cutShort, labels, tally.cutShort(rule: number, isPassed: isPassed))
+                out.sample(
+                    cutShort,
+                    labels: labels,
+                    tally.cutShort(rule: number, isPassed: isPassed)
+                )
             }
         }
     }
@@ -190,7 +202,7 @@ extension AdminSnapshot {
                 let count = tally.responses(rule: number, class: digit)
                 guard count > 0 else { continue }
                 let labels = [("rule", rule.id), ("origin", rule.origin), ("code", "\(digit)xx")]
-                out.sample(name, labels, count)
+                out.sample(name, labels: labels, count)
             }
         }
         for time in RuleTime.allCases {
@@ -203,8 +215,10 @@ extension AdminSnapshot {
                     times,
                     unit: 1e-9,
                     labels: [("rule", rule.id), ("origin", rule.origin)],
-                    shown: time.buckets,
-                    exemplars: tally.exemplars(time, rule: number)
+                    lines: HistogramLines(
+                        time.buckets,
+                        exemplars: tally.exemplars(time, rule: number)
+                    )
                 )
             }
         }
@@ -227,23 +241,31 @@ extension AdminSnapshot {
                 times,
                 unit: 1e-9,
                 labels: [("origin", origin.name)],
-                shown: Histogram.coarseBuckets
+                lines: HistogramLines(Histogram.coarseBuckets)
             )
         }
     }
 
     private func writeStore(into out: inout Exposition) {
-        out.gauge("keys", store.keys, "Keys that are known, the revoked ones included.")
-        out.gauge("keys_revoked", store.revokedKeys, "Keys that were revoked.")
+        out.gauge("keys", store.keys, help: "Keys that are known, the revoked ones included.")
+        out.gauge("keys_revoked", store.revokedKeys, help: "Keys that were revoked.")
         out.counter(
             "keys_expired_total",
             store.expiredKeys,
-            "Keys that were deleted since they were long unused."
+            help: "Keys that were deleted since they were long unused."
         )
-        out.gauge("store_new", store.isNew ? 1 : 0, "Whether the start found none and made one.")
-        out.gauge("store_degraded", store.isDegraded ? 1 : 0, "Whether it can't be used.")
-        out.gauge("commits_pending", store.pendingCommits, "Changes that are not on disk yet.")
-        out.counter("commit_failures_total", store.failedCommits, "Transactions that failed.")
+        out.gauge(
+            "store_new",
+            store.isNew ? 1 : 0,
+            help: "Whether the start found none and made one."
+        )
+        out.gauge("store_degraded", store.isDegraded ? 1 : 0, help: "Whether it can't be used.")
+        out.gauge(
+            "commits_pending",
+            store.pendingCommits,
+            help: "Changes that are not on disk yet."
+        )
+        out.counter("commit_failures_total", store.failedCommits, help: "Transactions that failed.")
         out.metric("commit_batch_size", type: "histogram", help: "Changes in a transaction.")
         out.histogram("commit_batch_size", store.commitSizes, unit: 1)
         out.metric("commit_seconds", type: "histogram", help: "Time in a transaction.")

@@ -81,7 +81,7 @@ extension AdminSnapshot {
             out.member("waiting", store.waiting)
             out.member("turned_away", store.turnedAway)
             guard let database = store.database else { return }
-            out.objects("database", database.connections) { out, connection in
+            out.objects("database", of: database.connections) { out, connection in
                 out.member("connection", connection.role.rawValue)
                 out.member("connected", connection.isConnected)
                 out.member("made", connection.made)
@@ -93,7 +93,7 @@ extension AdminSnapshot {
     }
 
     private func writeLoops(into out: inout JSONWriter) {
-        out.objects("event_loops", loops) { out, loop in
+        out.objects("event_loops", of: loops) { out, loop in
             out.member("event_loop", loop.number)
             out.member("connections_open", loop.openConnections)
             out.member("origin_connections_pooled", loop.pooledConnections)
@@ -104,12 +104,12 @@ extension AdminSnapshot {
     }
 
     private func writeRules(into out: inout JSONWriter) {
-        out.objects("rules", rules.enumerated()) { out, item in
+        out.objects("rules", of: rules.enumerated()) { out, item in
             let (number, rule) = item
             rule.write(into: &out)
             out.member("bodies_cut_short_after_pass", tally.cutShort(rule: number, isPassed: true))
             writeTimes(of: number, into: &out)
-            out.objects("verdicts", verdicts(of: number)) { out, verdict in
+            out.objects("verdicts", of: verdicts(of: number)) { out, verdict in
                 for (name, value) in verdict.labels { out.member(name, value) }
                 out.member("count", verdict.count)
             }
@@ -141,7 +141,7 @@ extension AdminSnapshot {
         }
         // With these a page can compute how long requests took since its last query.
         let buckets = tally[Distribution.request].cumulative
-        out.objects("request_seconds_buckets", buckets) { out, bucket in
+        out.objects("request_seconds_buckets", of: buckets) { out, bucket in
             out.member("seconds", Double(bucket.bound) * 1e-9)
             out.member("count", bucket.count)
         }

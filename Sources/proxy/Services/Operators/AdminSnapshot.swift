@@ -200,7 +200,7 @@ package struct ProcessFacts: Sendable {
             type: String = "gauge",
             help: String
         ) {
-            out.family("process_" + name, type, help, [([], value)])
+            out.family("process_" + name, type: type, help: help, [([], value)])
         }
         one("cpu_seconds_total", cpuSeconds, type: "counter", help: "User and system CPU time.")
         one("resident_memory_bytes", residentBytes, help: "Memory that is resident.")

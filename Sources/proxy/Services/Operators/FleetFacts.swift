@@ -97,27 +97,28 @@ package struct FleetFacts: Sendable {
         out.gauge(
             "fleet_order_version",
             facts?.order,
-            "The version of the fleet's orders that this gateway serves; absent without a fleet."
+            help: "The version of the fleet's orders that this gateway serves; "
+                + "absent without a fleet."
         )
         out.gauge(
             "fleet_orders_pending",
             facts?.pending,
-            "Orders that this gateway obeys and that the fleet's database does not have yet."
+            help: "Orders that this gateway obeys and that the fleet's database does not have yet."
         )
         out.gauge(
             "fleet_silence_seconds",
             facts?.silence,
-            "Time since the fleet's database has last told this gateway of orders."
+            help: "Time since the fleet's database has last told this gateway of orders."
         )
         out.gauge(
             "fleet_gateways",
             facts?.heard.count,
-            "Gateways of the fleet that this one has heard of in the last ten seconds."
+            help: "Gateways of the fleet that this one has heard of in the last ten seconds."
         )
         out.gauge(
             "fleet_rules_differ",
             facts.map { $0.rulesDiffer ? 1 : 0 },
-            "1 while gateways of the fleet serve different rules."
+            help: "1 while gateways of the fleet serve different rules."
         )
         out.metric(
             "fleet_answers_total",
@@ -125,8 +126,8 @@ package struct FleetFacts: Sendable {
             help: "Reports and refusals that this gateway has written for operators at others."
         )
         guard let answers = facts?.answers else { return }
-        out.sample("fleet_answers_total", [("result", "saved")], answers.saved)
-        out.sample("fleet_answers_total", [("result", "lost")], answers.lost)
+        out.sample("fleet_answers_total", labels: [("result", "saved")], answers.saved)
+        out.sample("fleet_answers_total", labels: [("result", "lost")], answers.lost)
     }
 
     /// Writes the fleet for `/status`.
@@ -137,7 +138,7 @@ package struct FleetFacts: Sendable {
             out.member("orders_pending", pending)
             out.member("silence_seconds", silence.map { JSONValue.number($0) } ?? .null)
             out.member("rules_differ", rulesDiffer)
-            out.objects("gateways", gateways) { out, gateway in
+            out.objects("gateways", of: gateways) { out, gateway in
                 gateway.write(into: &out)
                 out.member("self", gateway.isOwn)
             }

@@ -74,11 +74,11 @@ extension [OriginFacts] {
     ///
     /// - more: writes further members of an origin.
     func write(into out: inout JSONWriter, more: (inout JSONWriter, OriginFacts) -> Void) {
-        out.objects("origins", self) { out, origin in
+        out.objects("origins", of: self) { out, origin in
             out.member("name", origin.name)
             if let waiting = origin.waiting { out.member("requests_waiting", waiting) }
             more(&out, origin)
-            out.objects("servers", origin.servers) { out, server in server.write(into: &out) }
+            out.objects("servers", of: origin.servers) { out, server in server.write(into: &out) }
         }
     }
 
@@ -110,7 +110,7 @@ extension [OriginFacts] {
             out.metric(metric.name, type: metric.type, help: metric.help)
             for origin in self {
                 for server in origin.servers {
-                    out.sample(metric.name, server.labels(of: origin), metric.value(server))
+                    out.sample(metric.name, labels: server.labels(of: origin), metric.value(server))
                 }
             }
         }
@@ -128,7 +128,7 @@ extension [OriginFacts] {
         for origin in self {
             for server in origin.servers {
                 let value = Double(server.waited.nanosecondCount) / 1e9
-                out.sample(name, server.labels(of: origin), value)
+                out.sample(name, labels: server.labels(of: origin), value)
             }
         }
     }
@@ -149,7 +149,7 @@ extension [OriginFacts] {
                     guard let connections = server.connections else { continue }
                     out.sample(
                         metric.name,
-                        server.labels(of: origin),
+                        labels: server.labels(of: origin),
                         UInt64(Swift.max(metric.value(connections), 0))
                     )
                 }
@@ -162,7 +162,11 @@ extension [OriginFacts] {
         )
         for origin in limited {
             let labels = [("origin", origin.name)]
-            out.sample("origin_requests_waiting", labels, UInt64(Swift.max(origin.waiting ?? 0, 0)))
+            out.sample(
+                "origin_requests_waiting",
+                labels: labels,
+                UInt64(Swift.max(origin.waiting ?? 0, 0))
+            )
         }
     }
 }

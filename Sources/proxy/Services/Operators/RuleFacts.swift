@@ -109,26 +109,26 @@ extension [RuleFacts] {
         let guarded = compactMap { rule in rule.fallback.map { (rule.id, $0) } }
         out.family(
             "guard_falls_total",
-            "counter",
-            "Times a rule fell back to observe by its guard.",
+            type: "counter",
+            help: "Times a rule fell back to observe by its guard.",
             guarded.map { ([("rule", $0.0)], $0.1.falls) }
         )
         out.family(
             "guard_fallen",
-            "gauge",
-            "1 while a rule observes since its guard has fallen.",
+            type: "gauge",
+            help: "1 while a rule observes since its guard has fallen.",
             guarded.map { ([("rule", $0.0)], $0.1.hasFallen ? 1 : 0) }
         )
         out.family(
             "guard_installs",
-            "gauge",
-            "Installs to which a rule was enforced in its guard's window, estimated.",
+            type: "gauge",
+            help: "Installs to which a rule was enforced in its guard's window, estimated.",
             guarded.map { ([("rule", $0.0)], $0.1.installs) }
         )
         out.family(
             "guard_installs_refused",
-            "gauge",
-            "Those of them that are refused.",
+            type: "gauge",
+            help: "Those of them that are refused.",
             guarded.map { ([("rule", $0.0)], $0.1.refused) }
         )
     }

@@ -55,20 +55,20 @@ package struct StoreFacts: Sendable {
 // and dashboards name nothing that does not exist; for a file they have no samples.
 extension StoreFacts {
     func writeWaiting(into out: inout Exposition) {
-        out.gauge("store_waiting", waiting, "Uses and look-ups that wait for it.")
+        out.gauge("store_waiting", waiting, help: "Uses and look-ups that wait for it.")
         out.counter(
             "store_turned_away_total",
             turnedAway,
-            "Uses, look-ups and enrolments that found no room to wait."
+            help: "Uses, look-ups and enrolments that found no room to wait."
         )
         out.metric(
             "key_look_ups_total",
             type: "counter",
             help: "Keys that were not in memory and looked up, by whether the store had them."
         )
-        out.sample("key_look_ups_total", [("found", "yes")], foundLookUps)
+        out.sample("key_look_ups_total", labels: [("found", "yes")], foundLookUps)
         let absent = lookUps >= foundLookUps ? lookUps - foundLookUps : 0
-        out.sample("key_look_ups_total", [("found", "no")], absent)
+        out.sample("key_look_ups_total", labels: [("found", "no")], absent)
     }
 
     func writeDatabase(into out: inout Exposition) {
@@ -81,7 +81,11 @@ extension StoreFacts {
         ) {
             out.metric(name, type: type, help: help)
             for connection in connections {
-                out.sample(name, [("connection", connection.role.rawValue)], value(connection))
+                out.sample(
+                    name,
+                    labels: [("connection", connection.role.rawValue)],
+                    value(connection)
+                )
             }
         }
         family(
@@ -110,10 +114,10 @@ extension StoreFacts {
         if let retries = database?.retries {
             out.sample(
                 "database_retries_total",
-                [("cause", "serialization")],
+                labels: [("cause", "serialization")],
                 retries.serialization
             )
-            out.sample("database_retries_total", [("cause", "deadlock")], retries.deadlock)
+            out.sample("database_retries_total", labels: [("cause", "deadlock")], retries.deadlock)
         }
         out.metric(
             "database_round_trip_seconds",
@@ -126,7 +130,7 @@ extension StoreFacts {
                 connection.roundTrips,
                 unit: 1e-9,
                 labels: [("connection", connection.role.rawValue)],
-                shown: Histogram.coarseBuckets
+                lines: HistogramLines(Histogram.coarseBuckets)
             )
         }
     }

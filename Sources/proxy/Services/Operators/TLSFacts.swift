@@ -55,7 +55,7 @@ package struct TLSFacts: Sendable {
         let expiry = "certificate_expiry_timestamp_seconds"
         out.metric(expiry, type: "gauge", help: "When a certificate ends, Unix time.")
         for certificate in certificates {
-            out.sample(expiry, certificate.labels, certificate.expiresAtSeconds)
+            out.sample(expiry, labels: certificate.labels, certificate.expiresAtSeconds)
         }
         let lists = "crl_expiry_timestamp_seconds"
         out.metric(
@@ -63,16 +63,16 @@ package struct TLSFacts: Sendable {
             type: "gauge",
             help: "When a list of revoked certificates ends, Unix time."
         )
-        for list in revocationLists { out.sample(lists, list.labels, list.endsAtSeconds) }
+        for list in revocationLists { out.sample(lists, labels: list.labels, list.endsAtSeconds) }
         out.gauge(
             "certificates_last_load_success",
             fault == nil ? 1 : 0,
-            "0 when changed files of certificates can't be used and the previous ones are."
+            help: "0 when changed files of certificates can't be used and the previous ones are."
         )
         out.counter(
             "certificate_loads_refused_total",
             refusals,
-            "Times that changed files of certificates could not be used."
+            help: "Times that changed files of certificates could not be used."
         )
     }
 
@@ -81,14 +81,14 @@ package struct TLSFacts: Sendable {
         out.object("certificates") { out in
             out.member("loads_refused", refusals)
             out.member("last_error", fault)
-            out.objects("shown", certificates) { out, certificate in
+            out.objects("shown", of: certificates) { out, certificate in
                 out.member("listener", certificate.listener)
                 out.member("file", certificate.file)
                 out.texts("names", certificate.names)
                 let end = UnixTime(seconds: certificate.expiresAtSeconds)
                 out.member("ends_at", end.iso8601)
             }
-            out.objects("revocation_lists", revocationLists) { out, list in
+            out.objects("revocation_lists", of: revocationLists) { out, list in
                 out.member("listener", list.listener)
                 out.member("file", list.file)
                 out.member("issuer", list.issuer)

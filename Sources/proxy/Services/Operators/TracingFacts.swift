@@ -10,11 +10,11 @@ package struct TracingFacts: PartyFacts {
     }
 
     package func write(into out: inout Exposition) {
-        out.counter("spans_exported_total", exported, "Spans that the collector has taken.")
+        out.counter("spans_exported_total", exported, help: "Spans that the collector has taken.")
         out.family(
             "spans_dropped_total",
-            "counter",
-            "Spans that were lost, and why.",
+            type: "counter",
+            help: "Spans that were lost, and why.",
             lost.map { ([("why", $0.why)], $0.count) }
         )
     }

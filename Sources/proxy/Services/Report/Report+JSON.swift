@@ -13,12 +13,12 @@ extension Report {
         out.object { out in
             writeMoments(into: &out)
             out.member("installs_error", RuleCounts.installsError)
-            out.objects("rules", entries) { out, entry in
+            out.objects("rules", of: entries) { out, entry in
                 out.member("id", entry.id)
                 out.member("mode", entry.facts?.mode)
                 out.member("rollout", entry.facts?.rollout)
                 out.member("gone", entry.facts == nil)
-                out.objects("windows", entry.parts) { out, part in part.write(into: &out) }
+                out.objects("windows", of: entry.parts) { out, part in part.write(into: &out) }
             }
         }
         return out.line
@@ -34,19 +34,19 @@ extension Report {
                 for word in ["at"] + words + ["refused", "mean"] { out.element(word) }
                 for (name, _) in SeriesPoint.percentiles { out.element(name) }
             }
-            out.objects("marks", marks) { out, mark in
+            out.objects("marks", of: marks) { out, mark in
                 out.member("at", mark.at)
                 out.member("kind", mark.kind.rawValue)
                 out.member("text", mark.text)
             }
             // Percentiles of rules can't be added up, so those of all rules are listed, too.
             out.object("all") { out in
-                out.objects("series", allSeries) { out, series in series.write(into: &out) }
+                out.objects("series", of: allSeries) { out, series in series.write(into: &out) }
             }
-            out.objects("rules", entries) { out, entry in
+            out.objects("rules", of: entries) { out, entry in
                 out.member("id", entry.id)
                 out.member("gone", entry.facts == nil)
-                out.objects("series", entry.series) { out, series in series.write(into: &out) }
+                out.objects("series", of: entry.series) { out, series in series.write(into: &out) }
             }
         }
         return out.line
@@ -101,15 +101,15 @@ extension Report.Part {
                 out.member(name, Double(counts.times.quantile(share)) * 1e-9)
             }
         }
-        out.objects("steps", zip(counts.steps, RuleCounts.shares)) { out, item in
+        out.objects("steps", of: zip(counts.steps, RuleCounts.shares)) { out, item in
             let (step, share) = item
             out.member("percent", share.percent)
             out.member("requests", step.requests)
             out.member("installs", step.installCount)
             out.member("addresses", step.addressCount)
         }
-        out.objects("versions", counts.groups) { out, group in group.write(into: &out) }
-        out.objects("systems", counts.systemGroups) { out, group in
+        out.objects("versions", of: counts.groups) { out, group in group.write(into: &out) }
+        out.objects("systems", of: counts.systemGroups) { out, group in
             group.name.write(into: &out)
             out.verdicts(group.cells)
         }
@@ -150,7 +150,7 @@ extension JSONWriter {
     }
 
     fileprivate mutating func reasons(_ reasons: [(reason: String, count: UInt64)]) {
-        objects("reasons", reasons) { out, item in
+        objects("reasons", of: reasons) { out, item in
             out.member("reason", item.reason)
             out.member("count", item.count)
         }

@@ -130,7 +130,7 @@ package struct RolloutForecast: Sendable {
         out.member("installs", installs)
         out.member("installs_refused", step.installCount)
         out.member("addresses_refused", step.addressCount)
-        out.objects("builds", builds) { out, build in
+        out.objects("builds", of: builds) { out, build in
             out.member("build", build.name)
             out.member("requests", build.all)
             out.member("not_verified", build.failed)
@@ -182,7 +182,7 @@ package struct RolloutForecasts: Sendable {
             out.member("rule", "*")
             out.member("confirm", asksConfirmation ? "needed" : "none")
             out.member("requests", requests)
-            out.objects("rules", forecasts) { out, forecast in forecast.write(into: &out) }
+            out.objects("rules", of: forecasts) { out, forecast in forecast.write(into: &out) }
             out.texts("lines", lines)
         }
         return out.line

@@ -224,7 +224,7 @@ extension SystemCounts.Name {
             let major = UInt16(try reader.short(max: UInt64(UInt16.max)))
             let hasMinor = try reader.flag()
             let minor = hasMinor ? UInt16(try reader.short(max: UInt64(UInt16.max))) : nil
-            self = name.map { .claimed(ClaimedSystem($0, major, minor)) } ?? .other
+            self = name.map { .claimed(ClaimedSystem($0, major: major, minor: minor)) } ?? .other
         default: throw ByteReader.Fault()
         }
     }

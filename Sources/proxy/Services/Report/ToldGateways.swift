@@ -48,7 +48,7 @@ package struct ToldGateways: Sendable {
 
     /// Member names are API: add, do not rename.
     func write(into out: inout JSONWriter) {
-        out.objects("gateways", entries) { out, entry in
+        out.objects("gateways", of: entries) { out, entry in
             out.member("name", entry.name)
             out.member("answered", entry.standing == .answered)
             switch entry.standing {

@@ -11,7 +11,7 @@ extension Summary {
         out.object { out in
             describe(in: &out)
             count(in: &out)
-            out.objects("rows", sentRows) { out, sent in
+            out.objects("rows", of: sentRows) { out, sent in
                 out.member("kind", sent.sending.kind.rawValue)
                 out.member("request", sent.sending.title)
                 out.member("expected", plan.expectation(of: sent.sending).text)
@@ -20,14 +20,14 @@ extension Summary {
                 Self.percentiles("latency_from_due_ns", sent.row.fromDue, in: &out)
                 Self.percentiles("latency_from_sent_ns", sent.row.fromSent, in: &out)
             }
-            out.objects("outcomes", measurements.outcomes.sorted) { out, found in
+            out.objects("outcomes", of: measurements.outcomes.sorted) { out, found in
                 out.member("request", found.outcome.sending.title)
                 out.member("status", found.outcome.status)
                 out.member("reason", found.outcome.reason)
                 out.member("as_expected", found.outcome.isAsExpected)
                 out.member("count", found.count)
             }
-            out.objects("stages", stages) { out, stage in
+            out.objects("stages", of: stages) { out, stage in
                 out.member("stage", stage.plan.text)
                 out.member("sent", stage.counts.sent)
                 out.member("as_expected", stage.counts.asExpected)
@@ -38,13 +38,13 @@ extension Summary {
                 out.member("throughput_milli_per_second", Int64(stage.throughput * 1000))
                 Self.percentiles("latency_from_due_ns", stage.counts.latencies, in: &out)
             }
-            out.objects("samples", measurements.samples) { out, deviation in
+            out.objects("samples", of: measurements.samples) { out, deviation in
                 out.member("number", deviation.number)
                 out.member("request", deviation.sending.title)
                 out.member("expected", deviation.expected)
                 out.member("found", deviation.found)
             }
-            out.objects("seconds", seconds) { out, second in
+            out.objects("seconds", of: seconds) { out, second in
                 out.member("at_ms", Int64(second.at * 1000))
                 if let stage = second.stage { out.member("stage", stage + 1) }
                 out.member("sent", second.sent)
