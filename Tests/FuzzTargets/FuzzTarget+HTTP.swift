@@ -30,7 +30,7 @@ extension FuzzTarget {
         var options = HeadWriter.RequestOptions()
         options.framing = head.framing
         var out: [UInt8] = []
-        HeadWriter.beginRequest(head, source, options, into: &out)
+        HeadWriter.beginRequest(head, source, options: options, into: &out)
         HeadWriter.endHead(into: &out)
         var again = RequestHead()
         do throws(Malformed) {

@@ -109,7 +109,7 @@ package struct ResponseStream {
 
     private func passed(_ head: borrowing ResponseHead, _ bytes: Span<UInt8>) -> [UInt8] {
         var out: [UInt8] = []
-        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(head, bytes, options: HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         return out
     }

@@ -138,8 +138,8 @@ struct ClientAddressTests {
             writesForwarded: source == .forwarded
         )
         var out: [UInt8] = []
-        HeadWriter.beginRequest(head, bytes.span, HeadWriter.RequestOptions(), into: &out)
-        try writer.write(head, bytes.span, address(text, source, peer: peer), into: &out)
+        HeadWriter.beginRequest(head, bytes.span, options: HeadWriter.RequestOptions(), into: &out)
+        try writer.write(head, bytes.span, from: address(text, source, peer: peer), into: &out)
         HeadWriter.endHead(into: &out)
         return String(decoding: out, as: UTF8.self)
     }

@@ -14,7 +14,7 @@ struct HeadWriterTests {
         options.framing = head.framing
         change(&options)
         var out: [UInt8] = []
-        HeadWriter.beginRequest(head, bytes.span, options, into: &out)
+        HeadWriter.beginRequest(head, bytes.span, options: options, into: &out)
         HeadWriter.endHead(into: &out)
         return String(decoding: out, as: UTF8.self)
     }
@@ -30,7 +30,7 @@ struct HeadWriterTests {
         options.framing = head.framing
         change(&options)
         var out: [UInt8] = []
-        HeadWriter.beginResponse(head, bytes.span, options, into: &out)
+        HeadWriter.beginResponse(head, bytes.span, options: options, into: &out)
         HeadWriter.endHead(into: &out)
         return String(decoding: out, as: UTF8.self)
     }
@@ -93,7 +93,7 @@ struct HeadWriterTests {
             "GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nX-HOST: b\r\nX_Host: c\r\nX.Host: d\r\n"
             + "X-Original-URL: /\r\nCookie: c\r\n\r\n"
         let out = try Self.request(source) {
-            $0.keeping = FieldNameSet(["x-host", "Y"])
+            $0.named.keeping = FieldNameSet(["x-host", "Y"])
             $0.dropping.formUnion(FieldKindSet([.cookie, .host]))
         }
         expectEqual(out, "GET / HTTP/1.1\r\nX-One: 1\r\nX-HOST: b\r\nVia: 1.1 portcullis\r\n\r\n")
@@ -105,7 +105,7 @@ struct HeadWriterTests {
             + "idempotency~key: 3\r\nIdempotency_Key: 4\r\nIdempotency-Keys: 5\r\n"
             + "X.Y: 6\r\nX-Y: 7\r\nX1Y: 8\r\n\r\n"
         let out = try Self.request(source) {
-            $0.guarding = FieldNameSet(["idempotency-key", "x.y"])
+            $0.named.guarding = FieldNameSet(["idempotency-key", "x.y"])
         }
         expectEqual(
             out,
@@ -217,7 +217,7 @@ struct HeadWriterTests {
             var out: [UInt8] = []
             var options = HeadWriter.RequestOptions()
             options.framing = head.framing
-            HeadWriter.beginRequest(head, source, options, into: &out)
+            HeadWriter.beginRequest(head, source, options: options, into: &out)
             HeadWriter.endHead(into: &out)
             if !head.fields.contains(.host) {
                 // An HTTP/1.0 request without Host; the proxy names the origin.

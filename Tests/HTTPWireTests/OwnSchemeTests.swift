@@ -10,7 +10,12 @@ import Testing
         let bytes = Array(text.utf8)
         let head = try ResponseHead.reading(text)
         var out: [UInt8] = []
-        HeadWriter.beginResponse(head, bytes.span, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(
+            head,
+            bytes.span,
+            options: HeadWriter.ResponseOptions(),
+            into: &out
+        )
         HeadWriter.endHead(into: &out)
         let written = String(decoding: out, as: UTF8.self)
         #expect(written.contains("X-One: 1\r\n") && written.contains("X-Two: 2\r\n"))

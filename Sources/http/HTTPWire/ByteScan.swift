@@ -109,8 +109,8 @@ package enum ByteScan {
     static func equal(
         _ one: Span<UInt8>,
         _ oneRange: Range<Int>,
-        _ other: Span<UInt8>,
-        _ otherRange: Range<Int>
+        to other: Span<UInt8>,
+        at otherRange: Range<Int>
     ) -> Bool {
         guard oneRange.count == otherRange.count else { return false }
         for step in 0..<oneRange.count
@@ -123,7 +123,7 @@ package enum ByteScan {
     }
 
     /// Whether the bytes are those of an ASCII text in lower case, letters compared without case.
-    static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
+    static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, to text: StaticString) -> Bool {
         guard range.count == text.utf8CodeUnitCount else { return false }
         // The pointer lives for the call only and is read below its count.
         return text.withUTF8Buffer { text in
@@ -136,7 +136,7 @@ package enum ByteScan {
     }
 
     /// Whether the bytes are those of an ASCII text.
-    static func isSame(_ bytes: Span<UInt8>, _ range: Range<Int>, _ text: StaticString) -> Bool {
+    static func isSame(_ bytes: Span<UInt8>, _ range: Range<Int>, as text: StaticString) -> Bool {
         // The pointer lives for the call only; the counts are equal.
         text.withUTF8Buffer { text in
             guard text.count == range.count else { return false }

@@ -19,7 +19,7 @@ struct HeadBuilderTests {
             let (name, value) = (Array(name.utf8), Array(value.utf8))
             name.withUnsafeBufferPointer { name in
                 value.withUnsafeBufferPointer { value in
-                    builder.add(name, value, limits)
+                    builder.add(name, value, within: limits)
                 }
             }
         }
@@ -92,7 +92,7 @@ struct HeadBuilderTests {
         for (name, value) in fields {
             Array(name.utf8).withUnsafeBufferPointer { name in
                 Array(value.utf8).withUnsafeBufferPointer {
-                    builder.add(name, $0, HeadLimits())
+                    builder.add(name, $0, within: HeadLimits())
                 }
             }
         }

@@ -178,7 +178,7 @@ struct ForwardedElement {
             while index < end, Self.isSeparator(bytes[index]) { index += 1 }
             guard index < end else { break }
             guard let pair = Self.pair(bytes, from: &index, to: end) else { return nil }
-            guard ByteScan.equal(bytes, pair.name, "for") else { continue }
+            guard ByteScan.equal(bytes, pair.name, to: "for") else { continue }
             guard found == nil else { return nil }
             found = pair.value
         }
@@ -198,11 +198,11 @@ struct ForwardedElement {
             switch bytes[index] {
             case UInt8(ascii: ","): return index + 1
             case UInt8(ascii: "\""):
-                guard !isEscaped(bytes, index, list) else { return nil }
+                guard !isEscaped(bytes, at: index, in: list) else { return nil }
                 repeat {
                     guard index > list.lowerBound else { return nil }
                     index -= 1
-                } while bytes[index] != UInt8(ascii: "\"") || isEscaped(bytes, index, list)
+                } while bytes[index] != UInt8(ascii: "\"") || isEscaped(bytes, at: index, in: list)
             default: break
             }
         }
@@ -210,7 +210,8 @@ struct ForwardedElement {
     }
 
     /// Whether an odd number of backslashes precedes a byte.
-    private static func isEscaped(_ bytes: Span<UInt8>, _ index: Int, _ list: Range<Int>) -> Bool {
+    private static func isEscaped(_ bytes: Span<UInt8>, at index: Int, in list: Range<Int>) -> Bool
+    {
         var first = index
         while first > list.lowerBound, bytes[first - 1] == UInt8(ascii: "\\") { first -= 1 }
         return (index - first) % 2 == 1

@@ -76,12 +76,12 @@ package enum ProxyHeader {
     ) throws(MalformedProxyHeader) -> Source {
         var rest = line
         let family = word(bytes, &rest)
-        if ByteScan.isSame(bytes, family, "UNKNOWN") {
+        if ByteScan.isSame(bytes, family, as: "UNKNOWN") {
             // Whatever follows is ignored, as section 2.1 says.
             return .unnamed
         }
-        let isIPv6 = ByteScan.isSame(bytes, family, "TCP6")
-        guard isIPv6 || ByteScan.isSame(bytes, family, "TCP4") else { throw .family }
+        let isIPv6 = ByteScan.isSame(bytes, family, as: "TCP6")
+        guard isIPv6 || ByteScan.isSame(bytes, family, as: "TCP4") else { throw .family }
         let words = [word(bytes, &rest), word(bytes, &rest)]
         let ports = [word(bytes, &rest), word(bytes, &rest)]
         // Nothing follows the last word, not even a space.

@@ -26,7 +26,7 @@ extension BodyFraming {
         version: HTTPVersion
     ) throws(Malformed) {
         // 7. Neither field: no content.
-        self = try Self.announced(fields, bytes, version) ?? BodyFraming.none
+        self = try Self.announced(fields, bytes, version: version) ?? BodyFraming.none
     }
 
     /// The framing of a response: RFC 9112 §6.3, whose numbers the comments carry.
@@ -40,7 +40,7 @@ extension BodyFraming {
         to method: Method
     ) throws(Malformed) {
         // 8. Neither field: until close.
-        let framing = try Self.announced(fields, bytes, version) ?? BodyFraming.untilClose
+        let framing = try Self.announced(fields, bytes, version: version) ?? BodyFraming.untilClose
         // 1. HEAD, 1xx, 204 and 304 never have content. (2 is about CONNECT, which is not served.)
         let hasNone = method == .head || status < 200 || status == 204 || status == 304
         self = hasNone ? .none : framing
@@ -51,7 +51,7 @@ extension BodyFraming {
     private static func announced(
         _ fields: borrowing FieldSection,
         _ bytes: Span<UInt8>,
-        _ version: HTTPVersion
+        version: HTTPVersion
     ) throws(Malformed) -> BodyFraming? {
         if let coding = fields.first(.transferEncoding) {
             // §6.1 ¶10: HTTP/1.0 has no transfer codings; a sender of one is not to be trusted.
@@ -65,7 +65,7 @@ extension BodyFraming {
             // 4. Chunked must be the last coding; here it must be the only one. A response with
             // another coding would last until close, and could only be forwarded to clients that
             // know the coding.
-            try checkChunked(fields, bytes, coding)
+            try checkChunked(fields, bytes, coding: coding)
             return .chunked
         }
         guard let length = fields.first(.contentLength) else { return nil }
@@ -81,13 +81,13 @@ extension BodyFraming {
     private static func checkChunked(
         _ fields: borrowing FieldSection,
         _ bytes: Span<UInt8>,
-        _ coding: Field
+        coding: Field
     ) throws(Malformed) {
         let value = coding.value
         guard !fields.repeatedKinds.contains(.transferEncoding) else {
             throw Malformed(.transferEncodingRepeated, at: value.lowerBound)
         }
-        guard !ByteScan.equal(bytes, value, "chunked") else { return }
+        guard !ByteScan.equal(bytes, value, to: "chunked") else { return }
         // A single token is a coding that we don't know. Anything else is an attempt to hide
         // chunked, or a list.
         var isToken = !value.isEmpty

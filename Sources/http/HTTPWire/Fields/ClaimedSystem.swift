@@ -15,7 +15,7 @@ package struct ClaimedSystem: Hashable, Sendable {
     /// `nil` where the client says none.
     package let minor: UInt16?
 
-    package init(_ name: Name, _ major: UInt16, _ minor: UInt16? = nil) {
+    package init(_ name: Name, major: UInt16, minor: UInt16? = nil) {
         (self.name, self.major, self.minor) = (name, major, minor)
     }
 
@@ -69,18 +69,18 @@ extension ClaimedSystem {
         for (word, name) in words {
             let behind = range.lowerBound + word.utf8CodeUnitCount
             guard behind <= range.upperBound,
-                ByteScan.equal(bytes, range.lowerBound..<behind, word)
+                ByteScan.equal(bytes, range.lowerBound..<behind, to: word)
             else { continue }
             var place = behind
-            guard let major = number(bytes, &place, range.upperBound) else { return nil }
+            guard let major = number(bytes, from: &place, to: range.upperBound) else { return nil }
             var minor: UInt16?
             let marks = [UInt8(ascii: "."), UInt8(ascii: "_")]
             if place < range.upperBound, marks.contains(bytes[place]) {
                 place += 1
-                minor = number(bytes, &place, range.upperBound)
+                minor = number(bytes, from: &place, to: range.upperBound)
             }
             return name == .apple
-                ? ofKernel(major, minor ?? 0) : ClaimedSystem(name, major, minor)
+                ? ofKernel(major, minor ?? 0) : ClaimedSystem(name, major: major, minor: minor)
         }
         return nil
     }
@@ -88,8 +88,8 @@ extension ClaimedSystem {
     /// One to three digits; `nil` for none, or more.
     private static func number(
         _ bytes: Span<UInt8>,
-        _ place: inout Int,
-        _ end: Int
+        from place: inout Int,
+        to end: Int
     ) -> UInt16? {
         let start = place
         var number: UInt16 = 0
@@ -108,9 +108,9 @@ extension ClaimedSystem {
         switch major {
         case ..<20: nil
         // iOS 14.0 and 14.1 have the same kernel.
-        case 20: ClaimedSystem(.apple, 14, minor == 0 ? 0 : minor + 1)
-        case 21..<25: ClaimedSystem(.apple, major - 6, minor)
-        default: ClaimedSystem(.apple, major + 1, minor)
+        case 20: ClaimedSystem(.apple, major: 14, minor: minor == 0 ? 0 : minor + 1)
+        case 21..<25: ClaimedSystem(.apple, major: major - 6, minor: minor)
+        default: ClaimedSystem(.apple, major: major + 1, minor: minor)
         }
     }
 }

@@ -27,7 +27,7 @@ package struct FieldNameSet: Sendable {
     /// Whether a name is in the set, case aside. Linear in the number of names of its length.
     package func contains(_ bytes: Span<UInt8>, _ name: Range<Int>) -> Bool {
         guard lengths & Self.bit(name.count) != 0 else { return false }
-        return names.contains { ByteScan.equal(bytes, name, $0.span, 0..<$0.count) }
+        return names.contains { ByteScan.equal(bytes, name, to: $0.span, at: 0..<$0.count) }
     }
 
     /// Whether a name is not in the set, but CGI makes one variable of it and of a name in the set.
@@ -36,8 +36,10 @@ package struct FieldNameSet: Sendable {
         guard lengths & Self.bit(name.count) != 0 else { return false }
         var isTwin = false
         for candidate in names {
-            guard Self.isOneVariable(bytes, name, candidate) else { continue }
-            if ByteScan.equal(bytes, name, candidate.span, 0..<candidate.count) { return false }
+            guard Self.isOneVariable(bytes, name, as: candidate) else { continue }
+            if ByteScan.equal(bytes, name, to: candidate.span, at: 0..<candidate.count) {
+                return false
+            }
             isTwin = true
         }
         return isTwin
@@ -46,7 +48,7 @@ package struct FieldNameSet: Sendable {
     private static func isOneVariable(
         _ bytes: Span<UInt8>,
         _ name: Range<Int>,
-        _ other: [UInt8]
+        as other: [UInt8]
     ) -> Bool {
         guard name.count == other.count else { return false }
         for step in 0..<other.count {
@@ -79,9 +81,11 @@ struct FoldedName: Equatable {
     @inline(__always)
     init(_ bytes: Span<UInt8>, _ range: Range<Int>) {
         count = range.count
-        first = Self.word(bytes, range.lowerBound, range.upperBound)
-        if count > 8 { second = Self.word(bytes, range.lowerBound + 8, range.upperBound) }
-        if count > 16 { third = Self.word(bytes, range.lowerBound + 16, range.upperBound) }
+        first = Self.word(bytes, from: range.lowerBound, to: range.upperBound)
+        if count > 8 { second = Self.word(bytes, from: range.lowerBound + 8, to: range.upperBound) }
+        if count > 16 {
+            third = Self.word(bytes, from: range.lowerBound + 16, to: range.upperBound)
+        }
     }
 
     /// Reads the name of a line, eight bytes at a time, if the name has at most 24 letters and
@@ -159,9 +163,9 @@ struct FoldedName: Equatable {
 
     /// The eight bytes from `start` on as a little-endian word, folded; zeros from `end` on.
     @inline(__always)
-    private static func word(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
+    private static func word(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> UInt64 {
         let count = end - start
-        guard bytes.count - start >= 8 else { return slowWord(bytes, start, end) }
+        guard bytes.count - start >= 8 else { return slowWord(bytes, from: start, to: end) }
         // Despite its name a bounds-checked load; every bit pattern is a UInt64.
         let load = unsafe bytes.bytes.unsafeLoadUnaligned(fromByteOffset: start, as: UInt64.self)
         let word = UInt64(littleEndian: load) | folding
@@ -169,7 +173,7 @@ struct FoldedName: Equatable {
     }
 
     @inline(never)
-    private static func slowWord(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> UInt64 {
+    private static func slowWord(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> UInt64 {
         var word: UInt64 = 0
         for index in start..<min(end, start + 8) {
             word |= UInt64(bytes[index] | 0x20) &<< UInt64((index - start) * 8)

@@ -78,7 +78,7 @@ extension FieldSection {
     }
 
     private static func isOwnScheme(_ bytes: Span<UInt8>, _ word: Range<Int>) -> Bool {
-        ByteScan.equal(bytes, word, "appattest")
+        ByteScan.equal(bytes, word, to: "appattest")
     }
 }
 
@@ -87,8 +87,8 @@ extension FieldSection {
     ///
     /// - tag: with its quotes; no comma or quote between them.
     package func hasMatch(of tag: [UInt8], _ bytes: Span<UInt8>) -> Bool {
-        for field in fields where ByteScan.equal(bytes, field.name, "if-none-match") {
-            if ByteScan.equal(bytes, ByteScan.trimmed(bytes, field.value), "*") { return true }
+        for field in fields where ByteScan.equal(bytes, field.name, to: "if-none-match") {
+            if ByteScan.equal(bytes, ByteScan.trimmed(bytes, field.value), to: "*") { return true }
             var place = field.value.lowerBound
             // Tags are quoted strings without escapes (RFC 9110 §8.8.3). The text between them,
             // such as `W/` and commas, has no meaning in a weak comparison.
@@ -114,7 +114,7 @@ extension FieldSection {
 extension FieldSection {
     /// Whether an Accept line names OpenMetrics, and not with the weight 0 (RFC 9110 §12.4.2).
     package func acceptsOpenMetrics(_ bytes: Span<UInt8>) -> Bool {
-        for field in fields where ByteScan.equal(bytes, field.name, "accept") {
+        for field in fields where ByteScan.equal(bytes, field.name, to: "accept") {
             var start = field.value.lowerBound
             while start < field.value.upperBound {
                 var end = start
@@ -129,11 +129,11 @@ extension FieldSection {
     private static func isOpenMetrics(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         let name = "application/openmetrics-text" as StaticString
         let end = range.lowerBound + name.utf8CodeUnitCount
-        guard range.upperBound >= end, ByteScan.equal(bytes, range.lowerBound..<end, name),
+        guard range.upperBound >= end, ByteScan.equal(bytes, range.lowerBound..<end, to: name),
             end == range.upperBound || !ByteSet.token.contains(bytes[end])
         else { return false }
         for start in end..<range.upperBound where start + 3 <= range.upperBound {
-            guard ByteScan.equal(bytes, start..<start + 3, "q=0") else { continue }
+            guard ByteScan.equal(bytes, start..<start + 3, to: "q=0") else { continue }
             let digits = start + 3..<range.upperBound
             return digits.contains { (0x31...0x39).contains(bytes[$0]) }
         }
@@ -164,7 +164,9 @@ extension FieldSection {
             let start = index
             while index < end, ByteSet.token.contains(bytes[index]) { index += 1 }
             let word = start..<index
-            if ByteScan.equal(bytes, word, "ntlm") || ByteScan.equal(bytes, word, "negotiate") {
+            if ByteScan.equal(bytes, word, to: "ntlm")
+                || ByteScan.equal(bytes, word, to: "negotiate")
+            {
                 return true
             }
             guard field.kind == .wwwAuthenticate else { return false }
@@ -179,7 +181,7 @@ extension FieldSection {
     /// `Shop/1042 CFNetwork/1410.0.3 Darwin/22.6.0`, as Apple's URL loading system writes it where
     /// the app says nothing else. Any client can write it.
     package func appBuild(_ bytes: Span<UInt8>) -> Range<Int>? {
-        for field in fields where ByteScan.equal(bytes, field.name, "user-agent") {
+        for field in fields where ByteScan.equal(bytes, field.name, to: "user-agent") {
             let value = field.value
             guard let slash = value.first(where: { bytes[$0] == UInt8(ascii: "/") }) else {
                 return nil
@@ -190,7 +192,7 @@ extension FieldSection {
             }
             let system = "cfnetwork/" as StaticString
             let end = space + 1 + system.utf8CodeUnitCount
-            guard end <= value.upperBound, ByteScan.equal(bytes, space + 1..<end, system) else {
+            guard end <= value.upperBound, ByteScan.equal(bytes, space + 1..<end, to: system) else {
                 return nil
             }
             return slash + 1..<space

@@ -39,7 +39,7 @@ package struct FieldSection: Sendable {
     /// The value of the first field of a name, given in lower case. For names that the gateway does
     /// not know; ``first(_:)`` is quicker for the others.
     package func value(of name: StaticString, _ bytes: Span<UInt8>) -> Range<Int>? {
-        for field in fields where ByteScan.equal(bytes, field.name, name) { return field.value }
+        for field in fields where ByteScan.equal(bytes, field.name, to: name) { return field.value }
         return nil
     }
 
@@ -102,10 +102,15 @@ package struct FieldSection: Sendable {
             colon = nameEnd
             kind = KnownFieldNames.kind(name)
         } else {
-            (nameEnd, colon) = try slowName(bytes, start, role, nameBytesMax)
+            (nameEnd, colon) = try slowName(
+                bytes,
+                from: start,
+                role: role,
+                nameBytesMax: nameBytesMax
+            )
             kind = KnownFieldNames.kind(bytes, start..<nameEnd)
             if kind == .underscored || kind == .disguised || colon != nameEnd {
-                try checkDisguise(bytes, start..<nameEnd, kind, colon)
+                try checkDisguise(bytes, start..<nameEnd, of: kind, colon: colon)
             }
         }
         var valueStart = colon + 1
@@ -136,15 +141,15 @@ package struct FieldSection: Sendable {
     @inline(never)
     private func slowName(
         _ bytes: Span<UInt8>,
-        _ start: Int,
-        _ role: Role,
-        _ nameBytesMax: Int
+        from start: Int,
+        role: Role,
+        nameBytesMax: Int
     ) throws(Malformed) -> (nameEnd: Int, colon: Int) {
         let end = bytes.count
         var nameEnd = start
         while nameEnd < end, ByteSet.token.contains(bytes[nameEnd]) { nameEnd += 1 }
         guard nameEnd > start, nameEnd - start <= nameBytesMax else {
-            throw nameFault(bytes, start, nameEnd)
+            throw nameFault(bytes, from: start, to: nameEnd)
         }
         var colon = nameEnd
         if role == .response {
@@ -170,8 +175,8 @@ package struct FieldSection: Sendable {
     private func checkDisguise(
         _ bytes: Span<UInt8>,
         _ name: Range<Int>,
-        _ kind: FieldKind,
-        _ colon: Int
+        of kind: FieldKind,
+        colon: Int
     ) throws(Malformed) {
         if kind == .underscored || kind == .disguised {
             let twin = KnownFieldNames.kindOfTwin(bytes, name)
@@ -185,7 +190,7 @@ package struct FieldSection: Sendable {
     }
 
     @inline(never)
-    private func nameFault(_ bytes: Span<UInt8>, _ start: Int, _ nameEnd: Int) -> Malformed {
+    private func nameFault(_ bytes: Span<UInt8>, from start: Int, to nameEnd: Int) -> Malformed {
         guard nameEnd == start else { return Malformed(.fieldNameTooLong, at: nameEnd) }
         guard start < bytes.count else { return Malformed(.bodyTruncated, at: start) }
         if ASCIIByte.isBlank(bytes[start]) { return Malformed(.obsoleteFold, at: start) }
@@ -207,7 +212,7 @@ extension FieldSection {
         for index in fields.indices where fields[index].kind == .connection {
             var list = TokenList(fields[index].value)
             while let option = try list.next(bytes) {
-                if !connection.insert(bytes, option) { try nominate(bytes, option, role) }
+                if !connection.insert(bytes, option) { try nominate(bytes, option, role: role) }
             }
         }
     }
@@ -220,7 +225,7 @@ extension FieldSection {
     private mutating func nominate(
         _ bytes: Span<UInt8>,
         _ option: Range<Int>,
-        _ role: Role
+        role: Role
     ) throws(Malformed) {
         let kind = KnownFieldNames.kind(bytes, option)
         guard !FieldKindSet.endToEnd.contains(kind) else {
@@ -237,7 +242,7 @@ extension FieldSection {
         }
         for index in fields.indices
         where fields[index].kind == kind
-            && ByteScan.equal(bytes, fields[index].name, bytes, option)
+            && ByteScan.equal(bytes, fields[index].name, to: bytes, at: option)
         {
             fields[index].isNominated = true
         }

@@ -132,15 +132,15 @@ package struct ConnectionOptions: Sendable, Equatable {
     /// Takes an option that is no field name, or names a field that is never forwarded anyway.
     mutating func insert(_ bytes: Span<UInt8>, _ option: Range<Int>) -> Bool {
         switch option.count {
-        case 2: return ByteScan.equal(bytes, option, "te")
+        case 2: return ByteScan.equal(bytes, option, to: "te")
         case 5:
-            guard ByteScan.equal(bytes, option, "close") else { return false }
+            guard ByteScan.equal(bytes, option, to: "close") else { return false }
             close = true
         case 7:
-            guard ByteScan.equal(bytes, option, "upgrade") else { return false }
+            guard ByteScan.equal(bytes, option, to: "upgrade") else { return false }
             upgrade = true
         case 10:
-            guard ByteScan.equal(bytes, option, "keep-alive") else { return false }
+            guard ByteScan.equal(bytes, option, to: "keep-alive") else { return false }
             keepAlive = true
         default: return false
         }

@@ -112,7 +112,7 @@ package struct CheckRequest {
             var http = ProtobufReader(range)
             while let field = try http.next(bytes) {
                 guard case .bytes(let value) = field.value else { continue }
-                try read(bytes, field.number, value)
+                try read(bytes, field: field.number, value: value)
             }
         }
     }
@@ -120,15 +120,15 @@ package struct CheckRequest {
     /// Reads a field of HttpRequest.
     private mutating func read(
         _ bytes: Span<UInt8>,
-        _ number: UInt64,
-        _ value: Range<Int>
+        field number: UInt64,
+        value: Range<Int>
     ) throws(ProtobufReader.Fault) {
         switch number {
         case 2: method = value
         case 3:
             let line = try readLine(bytes, value)
             guard joined.count <= linesMax else { return }
-            joined.removeAll { Self.equal(bytes, $0.name, line.name) }
+            joined.removeAll { Self.equal(bytes, $0.name, to: line.name) }
             joined.append(line)
         case 4: path = value
         case 5: host = value
@@ -191,12 +191,12 @@ extension CheckRequest {
             (":method", method), (":scheme", scheme), (":path", path), (":authority", host),
         ] as [(StaticString, Range<Int>)] {
             guard !value.isEmpty else { return nil }
-            Self.add(name, bytes.extracting(value), to: &builder, limits)
+            Self.add(name, bytes.extracting(value), to: &builder, within: limits)
         }
         for line in joined.isEmpty ? lines : joined {
             guard let value = value(of: line) else { return nil }
             guard bytes[line.name.lowerBound] != UInt8(ascii: ":") else {
-                guard let own = restated(bytes, line.name), Self.equal(bytes, own, value) else {
+                guard let own = restated(bytes, line.name), Self.equal(bytes, own, to: value) else {
                     return nil
                 }
                 if own == path { written.isExact = !lines.isEmpty }
@@ -210,10 +210,17 @@ extension CheckRequest {
                 .expect:
                 break
             default:
-                Self.add(bytes.extracting(line.name), bytes.extracting(value), to: &builder, limits)
+                Self.add(
+                    bytes.extracting(line.name),
+                    bytes.extracting(value),
+                    to: &builder,
+                    within: limits
+                )
             }
         }
-        if !content.isEmpty { Self.add("content-length", length.span, to: &builder, limits) }
+        if !content.isEmpty {
+            Self.add("content-length", length.span, to: &builder, within: limits)
+        }
         let built = builder.end(hasContent: false)
         written.fault = built.fault
         written.bytes = Array(builder.bytes[built.range])
@@ -245,7 +252,7 @@ extension CheckRequest {
     private static func equal(
         _ bytes: Span<UInt8>,
         _ one: Range<Int>,
-        _ other: Range<Int>
+        to other: Range<Int>
     ) -> Bool {
         guard one.count == other.count else { return false }
         return zip(one, other).allSatisfy { bytes[$0] == bytes[$1] }
@@ -255,11 +262,11 @@ extension CheckRequest {
         _ name: StaticString,
         _ value: Span<UInt8>,
         to builder: inout RequestHeadBuilder,
-        _ limits: HeadLimits
+        within limits: HeadLimits
     ) {
         // Both pointers live for the call only, and the builder copies.
         name.withUTF8Buffer { name in
-            unsafe value.withUnsafeBufferPointer { unsafe builder.add(name, $0, limits) }
+            unsafe value.withUnsafeBufferPointer { unsafe builder.add(name, $0, within: limits) }
         }
     }
 
@@ -267,11 +274,11 @@ extension CheckRequest {
         _ name: Span<UInt8>,
         _ value: Span<UInt8>,
         to builder: inout RequestHeadBuilder,
-        _ limits: HeadLimits
+        within limits: HeadLimits
     ) {
         // Both pointers live for the call only, and the builder copies.
         unsafe name.withUnsafeBufferPointer { name in
-            unsafe value.withUnsafeBufferPointer { unsafe builder.add(name, $0, limits) }
+            unsafe value.withUnsafeBufferPointer { unsafe builder.add(name, $0, within: limits) }
         }
     }
 }

@@ -155,7 +155,7 @@ extension HTTP2Session {
     ) -> Int32 {
         let length = unsafe RequestHeadBuilder.length(name, value)
         if isRequest {
-            unsafe builder.add(name, value, limits.head)
+            unsafe builder.add(name, value, within: limits.head)
         } else {
             trailerBytes += length
         }

@@ -28,7 +28,7 @@ extension HTTP2Session {
             }
             return unsafe session.nextContent(of: id, atMost: length, &flags.pointee)
         }
-        let code = unsafe NGHTTP2Fields.with(head, status) { fields in
+        let code = unsafe NGHTTP2Fields.with(head, status: status) { fields in
             unsafe withUnsafePointer(to: provider) { provider in
                 unsafe nghttp2_submit_response(
                     pointer,
@@ -54,7 +54,7 @@ extension HTTP2Session {
     /// Sends an interim head.
     package func inform(_ channel: HTTP2Channel, _ head: Span<UInt8>) {
         guard !channel.isClosed, !channel.hasResponded else { return }
-        _ = unsafe NGHTTP2Fields.with(head, .own) { fields in
+        _ = unsafe NGHTTP2Fields.with(head, status: .own) { fields in
             unsafe nghttp2_submit_headers(
                 pointer,
                 NGHTTP2Session.noFlags,
@@ -153,7 +153,7 @@ extension HTTP2Session {
         } else {
             trailers.appendFields(to: &bytes)
         }
-        let code = unsafe NGHTTP2Fields.with(bytes.span, .none) { fields in
+        let code = unsafe NGHTTP2Fields.with(bytes.span, status: .none) { fields in
             unsafe fields.isEmpty
                 ? -1 : nghttp2_submit_trailer(pointer, id, fields.baseAddress, fields.count)
         }

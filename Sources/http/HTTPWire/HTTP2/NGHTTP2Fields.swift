@@ -23,14 +23,14 @@ enum NGHTTP2Fields {
     /// nghttp2 copies them.
     static func with(
         _ head: Span<UInt8>,
-        _ status: Status,
+        status: Status,
         _ body: (UnsafeMutableBufferPointer<nghttp2_nv>) -> Int32
     ) -> Int32 {
         // The pointers live for the call, in which nghttp2 copies what they point to.
         unsafe withLines(of: head, adding: 1) { lines, space in
             var count = 0
             if let code = unsafe Self.code(lines.head, status) {
-                unsafe space.initializeElement(at: 0, to: field(":status", code, 3))
+                unsafe space.initializeElement(at: 0, to: field(":status", code, count: 3))
                 count = 1
                 _ = unsafe lines.next()
             }
@@ -113,9 +113,9 @@ enum NGHTTP2Fields {
         while value < end, unsafe head[end - 1] == 0x20 || head[end - 1] == 0x09 { end -= 1 }
         var found = unsafe field(
             base + line.lowerBound,
-            colon - line.lowerBound,
-            base + value,
-            end - value
+            nameCount: colon - line.lowerBound,
+            value: base + value,
+            valueCount: end - value
         )
         if unsafe isUnique(found) { unsafe found.flags = UInt8(NGHTTP2_NV_FLAG_NO_INDEX.rawValue) }
         return unsafe found
@@ -135,9 +135,9 @@ enum NGHTTP2Fields {
 
     private static func field(
         _ name: UnsafePointer<UInt8>,
-        _ nameCount: Int,
-        _ value: UnsafePointer<UInt8>,
-        _ valueCount: Int
+        nameCount: Int,
+        value: UnsafePointer<UInt8>,
+        valueCount: Int
     ) -> nghttp2_nv {
         // nghttp2 has no const here, and writes to neither.
         unsafe nghttp2_nv(
@@ -173,16 +173,20 @@ extension NGHTTP2Fields {
             // Host may stand anywhere, and pseudo-fields come first: its place is kept.
             var first = 1
             let scheme = unsafe (scheme.utf8Start, scheme.utf8CodeUnitCount)
-            unsafe space.initializeElement(at: 1, to: field(":method", base, methodEnd))
-            unsafe space.initializeElement(at: 2, to: field(":scheme", scheme.0, scheme.1))
-            let path = unsafe field(":path", base + target, targetEnd - target)
+            unsafe space.initializeElement(at: 1, to: field(":method", base, count: methodEnd))
+            unsafe space.initializeElement(at: 2, to: field(":scheme", scheme.0, count: scheme.1))
+            let path = unsafe field(":path", base + target, count: targetEnd - target)
             unsafe space.initializeElement(at: 3, to: path)
             var count = 4
             while count < space.count, let line = unsafe lines.next() {
                 guard let field = unsafe Self.field(head, line) else { continue }
                 switch unsafe place(of: field) {
                 case .authority:
-                    let authority = unsafe Self.field(":authority", field.value, field.valuelen)
+                    let authority = unsafe Self.field(
+                        ":authority",
+                        field.value,
+                        count: field.valuelen
+                    )
                     unsafe space.initializeElement(at: 0, to: authority)
                     first = 0
                 case .others:
@@ -235,8 +239,13 @@ extension NGHTTP2Fields {
     private static func field(
         _ name: StaticString,
         _ value: UnsafePointer<UInt8>,
-        _ count: Int
+        count: Int
     ) -> nghttp2_nv {
-        unsafe field(name.utf8Start, name.utf8CodeUnitCount, value, count)
+        unsafe field(
+            name.utf8Start,
+            nameCount: name.utf8CodeUnitCount,
+            value: value,
+            valueCount: count
+        )
     }
 }

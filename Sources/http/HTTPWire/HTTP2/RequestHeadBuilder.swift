@@ -97,7 +97,7 @@ package struct RequestHeadBuilder {
     package mutating func add(
         _ name: UnsafeBufferPointer<UInt8>,
         _ value: UnsafeBufferPointer<UInt8>,
-        _ limits: HeadLimits
+        within limits: HeadLimits
     ) {
         unsafe count += Self.length(name, value)
         guard count <= limits.headBytesMax else { return note(.headTooLong) }

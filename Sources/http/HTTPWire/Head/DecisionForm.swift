@@ -60,12 +60,12 @@ package enum DecisionForm: String, CaseIterable, Sendable {
         out.append(ASCIIByte.space)
         out.append(bytes, target)
         out.append(" HTTP/1.1\r\n")
-        HeadWriter.field("Host", bytes, host, into: &out)
+        HeadWriter.field("Host", bytes, at: host, into: &out)
         for field in question.fields.fields where !Self.isOfQuestion(field) {
             // Else the request would seem to have an override of its method.
-            guard !ByteScan.equal(bytes, field.name, names.method),
-                !ByteScan.equal(bytes, field.name, names.target),
-                !ByteScan.equal(bytes, field.name, names.host)
+            guard !ByteScan.equal(bytes, field.name, to: names.method),
+                !ByteScan.equal(bytes, field.name, to: names.target),
+                !ByteScan.equal(bytes, field.name, to: names.host)
             else { continue }
             out.append(bytes, field.name)
             out.append(": ")
@@ -147,7 +147,7 @@ package struct DecisionQuestion: Hashable, Sendable {
             }
             guard let value = question.fields.only(bytes, "x-envoy-auth-partial-body"),
                 case .length(let length) = question.framing, length > 0,
-                ByteScan.equal(bytes, value, "false")
+                ByteScan.equal(bytes, value, to: "false")
             else { return .unseen }
             return .whole
         }
@@ -173,7 +173,7 @@ extension FieldSection {
         if contains(.http2Settings) { return true }
         guard contains(.upgrade) else { return false }
         guard let upgrade = only(.upgrade) else { return true }
-        return !ByteScan.equal(bytes, upgrade.value, "websocket")
+        return !ByteScan.equal(bytes, upgrade.value, to: "websocket")
     }
 
     /// Whether a question has a name that CGI, WSGI, Rack or PHP can't tell from one that the
@@ -210,7 +210,7 @@ extension FieldSection {
 
     /// Whether there is a field of this name, in lower case.
     fileprivate func has(_ bytes: Span<UInt8>, _ name: StaticString) -> Bool {
-        for field in fields where ByteScan.equal(bytes, field.name, name) { return true }
+        for field in fields where ByteScan.equal(bytes, field.name, to: name) { return true }
         return false
     }
 
@@ -218,7 +218,7 @@ extension FieldSection {
     /// an empty one.
     fileprivate func only(_ bytes: Span<UInt8>, _ name: StaticString) -> Range<Int>? {
         var found: Range<Int>?
-        for field in fields where ByteScan.equal(bytes, field.name, name) {
+        for field in fields where ByteScan.equal(bytes, field.name, to: name) {
             guard found == nil else { return nil }
             found = field.value
         }

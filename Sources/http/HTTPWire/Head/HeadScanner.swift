@@ -145,19 +145,15 @@ package struct HeadScanner: Sendable {
 }
 
 extension HeadScanner {
-    /// Reads the next head of a response, final or interim, and gets ready for the next one.
+    /// Finds the next head, and gets ready for the one after it.
     ///
-    /// - bytes: the bytes that the server has sent and that were not read, from `start` on.
+    /// - bytes: the bytes that the peer has sent and that were not read, from `start` on.
     /// - start: where the head begins; afterwards, where it ends.
-    /// - head: the head that was read.
     /// - rest: the bytes that are kept until more come, when the head is longer than `bytes`.
     /// - Returns: the head's bytes in `bytes`; `nil` when more has to come.
-    package mutating func nextResponse(
+    package mutating func next(
         in bytes: Span<UInt8>,
         from start: inout Int,
-        into head: inout ResponseHead,
-        to method: Method,
-        upgradeSent: Bool,
         limits: HeadLimits,
         keeping rest: inout [UInt8]
     ) throws(Malformed) -> Range<Int>? {
@@ -169,13 +165,7 @@ extension HeadScanner {
             }
             return nil
         }
-        try head.read(
-            unread.extracting(range),
-            to: method,
-            upgradeSent: upgradeSent,
-            limits: limits
-        )
-        self = HeadScanner(.response)
+        self = HeadScanner(subject)
         let found = (start + range.lowerBound)..<(start + range.upperBound)
         start = found.upperBound
         return found

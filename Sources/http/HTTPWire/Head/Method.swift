@@ -18,19 +18,19 @@ package enum Method: String, Sendable {
     static func read(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Method {
         switch range.count {
         case 3:
-            if ByteScan.isSame(bytes, range, "GET") { return .get }
-            if ByteScan.isSame(bytes, range, "PUT") { return .put }
+            if ByteScan.isSame(bytes, range, as: "GET") { return .get }
+            if ByteScan.isSame(bytes, range, as: "PUT") { return .put }
         case 4:
-            if ByteScan.isSame(bytes, range, "POST") { return .post }
-            if ByteScan.isSame(bytes, range, "HEAD") { return .head }
+            if ByteScan.isSame(bytes, range, as: "POST") { return .post }
+            if ByteScan.isSame(bytes, range, as: "HEAD") { return .head }
         case 5:
-            if ByteScan.isSame(bytes, range, "PATCH") { return .patch }
-            if ByteScan.isSame(bytes, range, "TRACE") { return .trace }
+            if ByteScan.isSame(bytes, range, as: "PATCH") { return .patch }
+            if ByteScan.isSame(bytes, range, as: "TRACE") { return .trace }
         case 6:
-            if ByteScan.isSame(bytes, range, "DELETE") { return .delete }
+            if ByteScan.isSame(bytes, range, as: "DELETE") { return .delete }
         case 7:
-            if ByteScan.isSame(bytes, range, "OPTIONS") { return .options }
-            if ByteScan.isSame(bytes, range, "CONNECT") { return .connect }
+            if ByteScan.isSame(bytes, range, as: "OPTIONS") { return .options }
+            if ByteScan.isSame(bytes, range, as: "CONNECT") { return .connect }
         default: break
         }
         return .other

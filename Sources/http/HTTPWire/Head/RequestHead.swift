@@ -56,13 +56,13 @@ package struct RequestHead: ~Copyable, Sendable {
     /// (RFC 6455 §4.1).
     package func asksForWebSocket(_ bytes: Span<UInt8>) -> Bool {
         guard let upgrade, method == .get, framing == .none else { return false }
-        return ByteScan.equal(bytes, upgrade, "websocket")
+        return ByteScan.equal(bytes, upgrade, to: "websocket")
     }
 
     /// Whether `TE` says that the client takes trailers (RFC 9110 §10.1.4).
     package func acceptsTrailers(_ bytes: Span<UInt8>) -> Bool {
         guard version == .http11, let field = fields.only(.te) else { return false }
-        return ByteScan.equal(bytes, field.value, "trailers")
+        return ByteScan.equal(bytes, field.value, to: "trailers")
     }
 
     /// Which kind of gRPC call it is, by its Content-Type; `nil` for any other request.
@@ -79,7 +79,8 @@ package struct RequestHead: ~Copyable, Sendable {
         with name: StaticString
     ) -> Bool {
         let end = value.lowerBound + name.utf8CodeUnitCount
-        guard end <= value.upperBound, ByteScan.equal(bytes, value.lowerBound..<end, name) else {
+        guard end <= value.upperBound, ByteScan.equal(bytes, value.lowerBound..<end, to: name)
+        else {
             return false
         }
         return end == value.upperBound || !ByteSet.token.contains(bytes[end])
@@ -157,7 +158,7 @@ extension RequestHead {
         guard form == .absolute else { return }
         // RFC 9112 §3.2.2 ¶3 would ignore Host. Here a request that names two hosts is refused.
         guard let asked = Authority(bytes, line.authority),
-            Authority.same(bytes, named, asked, isHTTPS: line.isHTTPSTarget)
+            Authority.same(bytes, named, as: asked, isHTTPS: line.isHTTPSTarget)
         else { throw Malformed(.hostDiffers, at: host.value.lowerBound) }
         authority = line.authority
     }
@@ -165,7 +166,7 @@ extension RequestHead {
     /// RFC 9110 §10.1.1; not read in HTTP/1.0.
     private mutating func readExpectation(_ bytes: Span<UInt8>) throws(Malformed) {
         guard version == .http11, let field = fields.first(.expect) else { return }
-        guard ByteScan.equal(bytes, field.value, "100-continue") else {
+        guard ByteScan.equal(bytes, field.value, to: "100-continue") else {
             throw Malformed(.expectation, at: field.value.lowerBound)
         }
         // Without content there is nothing to continue with.
@@ -185,19 +186,19 @@ extension RequestHead {
         guard let host = Authority(bytes, authority)?.host else { return false }
         // Only an IPv6 address has brackets.
         return bytes[host.lowerBound] == UInt8(ascii: "[")
-            || ByteScan.equal(bytes, host, "localhost") || IPAddress(bytes, host) != nil
-            || names.contains { ByteScan.equal(bytes, host, $0.span, 0..<$0.count) }
+            || ByteScan.equal(bytes, host, to: "localhost") || IPAddress(bytes, host) != nil
+            || names.contains { ByteScan.equal(bytes, host, to: $0.span, at: 0..<$0.count) }
     }
 
     /// Whether a browser sends the request for a page of another host.
     package func isCrossSite(_ bytes: Span<UInt8>) -> Bool {
         for field in fields.fields {
-            if ByteScan.equal(bytes, field.name, "origin") {
+            if ByteScan.equal(bytes, field.name, to: "origin") {
                 guard isOwnOrigin(bytes, field.value) else { return true }
-            } else if ByteScan.equal(bytes, field.name, "sec-fetch-site") {
+            } else if ByteScan.equal(bytes, field.name, to: "sec-fetch-site") {
                 guard
-                    ByteScan.equal(bytes, field.value, "same-origin")
-                        || ByteScan.equal(bytes, field.value, "none")
+                    ByteScan.equal(bytes, field.value, to: "same-origin")
+                        || ByteScan.equal(bytes, field.value, to: "none")
                 else { return true }
             }
         }
@@ -210,9 +211,9 @@ extension RequestHead {
         for scheme in ["http://", "https://"] as [StaticString] {
             let end = value.lowerBound + scheme.utf8CodeUnitCount
             guard end < value.upperBound,
-                ByteScan.equal(bytes, value.lowerBound..<end, scheme)
+                ByteScan.equal(bytes, value.lowerBound..<end, to: scheme)
             else { continue }
-            return ByteScan.equal(bytes, end..<value.upperBound, bytes, authority)
+            return ByteScan.equal(bytes, end..<value.upperBound, to: bytes, at: authority)
         }
         return false
     }
@@ -222,7 +223,7 @@ extension RequestHead {
         guard let value = fields.only(.authorization)?.value else { return nil }
         let end = value.lowerBound + 7
         guard end < value.upperBound,
-            ByteScan.equal(bytes, value.lowerBound..<end, "bearer ")
+            ByteScan.equal(bytes, value.lowerBound..<end, to: "bearer ")
         else { return nil }
         return ByteScan.trimmed(bytes, end..<value.upperBound)
     }
@@ -248,8 +249,10 @@ extension RequestHead {
         for field in fields.fields {
             guard !field.isTwinOfKnown(bytes), !isOverride(field, bytes) else { return false }
             guard field.kind == .other, !field.value.isEmpty else { continue }
-            if ByteScan.equal(bytes, field.name, "origin") { origins += 1 }
-            if ByteScan.equal(bytes, field.name, "access-control-request-method") { methods += 1 }
+            if ByteScan.equal(bytes, field.name, to: "origin") { origins += 1 }
+            if ByteScan.equal(bytes, field.name, to: "access-control-request-method") {
+                methods += 1
+            }
         }
         return origins == 1 && methods == 1
     }
@@ -260,11 +263,11 @@ extension RequestHead {
     /// forward, so these don't count: `X-Envoy-…`, except the path, and `X-Original-Host`.
     private func isOverride(_ field: Field, _ bytes: Span<UInt8>) -> Bool {
         guard field.kind == .targetOverride else { return false }
-        if ByteScan.equal(bytes, field.name, "x-envoy-original-path") { return true }
-        if ByteScan.equal(bytes, field.name, "x-original-host") { return false }
+        if ByteScan.equal(bytes, field.name, to: "x-envoy-original-path") { return true }
+        if ByteScan.equal(bytes, field.name, to: "x-original-host") { return false }
         let prefix = "x-envoy-" as StaticString
         let end = field.name.lowerBound + min(field.name.count, prefix.utf8CodeUnitCount)
-        return !ByteScan.equal(bytes, field.name.lowerBound..<end, prefix)
+        return !ByteScan.equal(bytes, field.name.lowerBound..<end, to: prefix)
     }
 }
 
@@ -282,7 +285,7 @@ extension RequestHead {
                 let start = index
                 while index < end, bytes[index] != UInt8(ascii: ",") { index += 1 }
                 let member = ByteScan.trimmed(bytes, start..<index)
-                if Self.receivedBy(bytes, member, HeadWriter.pseudonym) { return true }
+                if Self.receivedBy(bytes, member, is: HeadWriter.pseudonym) { return true }
                 index += 1
             }
         }
@@ -292,14 +295,14 @@ extension RequestHead {
     private static func receivedBy(
         _ bytes: Span<UInt8>,
         _ member: Range<Int>,
-        _ pseudonym: StaticString
+        is pseudonym: StaticString
     ) -> Bool {
         var start = member.lowerBound
         while start < member.upperBound, !ASCIIByte.isBlank(bytes[start]) { start += 1 }
         while start < member.upperBound, ASCIIByte.isBlank(bytes[start]) { start += 1 }
         var end = start
         while end < member.upperBound, !ASCIIByte.isBlank(bytes[end]) { end += 1 }
-        return ByteScan.equal(bytes, start..<end, pseudonym)
+        return ByteScan.equal(bytes, start..<end, to: pseudonym)
     }
 }
 

@@ -107,9 +107,9 @@ struct RequestLine {
     ) throws(Malformed) {
         let start = target.lowerBound
         var index: Int
-        if target.count >= 7, ByteScan.equal(bytes, start..<start + 7, "http://") {
+        if target.count >= 7, ByteScan.equal(bytes, start..<start + 7, to: "http://") {
             index = start + 7
-        } else if target.count >= 8, ByteScan.equal(bytes, start..<start + 8, "https://") {
+        } else if target.count >= 8, ByteScan.equal(bytes, start..<start + 8, to: "https://") {
             isHTTPSTarget = true
             // RFC 9110 §7.4 ¶3.
             guard isSecure else { throw Malformed(.targetScheme, at: start) }
@@ -245,10 +245,10 @@ struct Authority {
     static func same(
         _ bytes: Span<UInt8>,
         _ one: Authority,
-        _ other: Authority,
+        as other: Authority,
         isHTTPS: Bool
     ) -> Bool {
-        guard ByteScan.equal(bytes, one.host, bytes, other.host) else { return false }
+        guard ByteScan.equal(bytes, one.host, to: bytes, at: other.host) else { return false }
         return one.portNumber(bytes, isHTTPS: isHTTPS)
             == other.portNumber(bytes, isHTTPS: isHTTPS)
     }

@@ -94,7 +94,7 @@ extension ResponseHead {
 
     private func switchesToWebSocket(_ bytes: Span<UInt8>) -> Bool {
         guard let field = fields.only(.upgrade) else { return false }
-        return ByteScan.equal(bytes, field.value, "websocket")
+        return ByteScan.equal(bytes, field.value, to: "websocket")
     }
 }
 
@@ -171,8 +171,8 @@ extension ResponseHead {
         if said.contains(.expires) {
             guard let field = fields.only(.expires) else { return true }
             // RFC 9111 §5.3: an invalid date is in the past.
-            return !ByteScan.equal(bytes, field.value, "0")
-                && !ByteScan.equal(bytes, field.value, "-1")
+            return !ByteScan.equal(bytes, field.value, to: "0")
+                && !ByteScan.equal(bytes, field.value, to: "-1")
         }
         guard said.contains(.lastModified) else { return false }
         switch method {
@@ -218,7 +218,9 @@ private struct CacheDirectives {
 
     private mutating func note(_ directive: ListElements.Element, _ bytes: Span<UInt8>) {
         isEmpty = false
-        func isNamed(_ name: StaticString) -> Bool { ByteScan.equal(bytes, directive.name, name) }
+        func isNamed(_ name: StaticString) -> Bool {
+            ByteScan.equal(bytes, directive.name, to: name)
+        }
         if isNamed("no-store") {
             hasNoStore = true
         } else if isNamed("private") {

@@ -246,10 +246,10 @@ enum IndexName {
         let start = segment.lowerBound
         switch ByteScan.folded(bytes[start]) {
         case UInt8(ascii: "i"):
-            return ByteScan.equal(bytes, start..<start + 5, "index") ? start + 5 : nil
+            return ByteScan.equal(bytes, start..<start + 5, to: "index") ? start + 5 : nil
         case UInt8(ascii: "d"):
             guard segment.count >= 7 else { return nil }
-            return ByteScan.equal(bytes, start..<start + 7, "default") ? start + 7 : nil
+            return ByteScan.equal(bytes, start..<start + 7, to: "default") ? start + 7 : nil
         default: return nil
         }
     }

@@ -159,7 +159,7 @@ struct RoutedPath: Sendable {
     mutating func read(
         _ source: Span<UInt8>,
         _ sourceEnds: Span<UInt32>,
-        _ interpretation: PathInterpretation,
+        in interpretation: PathInterpretation,
         variant: Int,
         rest: Bool? = nil
     ) -> Variant {
@@ -167,7 +167,7 @@ struct RoutedPath: Sendable {
         var done: PathInterpretation = []
         var left = 0..<0
         if interpretation.contains(.dropsScript) {
-            let script = Self.script(variant / endings / 2, source, sourceEnds)
+            let script = Self.script(variant / endings / 2, in: source, ends: sourceEnds)
             if script >= 0 {
                 let dropsFolder = variant / endings % 2 == 1
                 if dropsFolder, script == 0 || rest != nil { return .repeated }
@@ -195,7 +195,7 @@ struct RoutedPath: Sendable {
     ///
     /// Never the last one, so that a pattern for all that one script routes (`/index.php/**`) does
     /// not become one for everything.
-    private static func script(_ number: Int, _ bytes: Span<UInt8>, _ ends: Span<UInt32>) -> Int {
+    private static func script(_ number: Int, in bytes: Span<UInt8>, ends: Span<UInt32>) -> Int {
         var left = number
         var start = 0
         for index in 0..<max(0, ends.count - 1) {

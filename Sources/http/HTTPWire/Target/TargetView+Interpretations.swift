@@ -119,8 +119,8 @@ extension TargetView {
             if needed.isEmpty || raw.isEmpty {
                 walk = visitor.visit(
                     interpretation,
-                    bytes.span,
-                    ends.span,
+                    of: bytes.span,
+                    ends: ends.span,
                     isCutShort: false,
                     visit
                 )
@@ -132,8 +132,8 @@ extension TargetView {
                 }
                 walk = visitor.visit(
                     interpretation,
-                    spelled.bytes.span,
-                    spelled.ends.span,
+                    of: spelled.bytes.span,
+                    ends: spelled.ends.span,
                     isCutShort: spelled.isCutShort,
                     visit
                 )
@@ -220,7 +220,13 @@ extension TargetView {
         var routed = RoutedPath()
         var variant = 0
         while true {
-            switch routed.read(bytes.span, ends.span, interpretation, variant: variant, rest: rest)
+            switch routed.read(
+                bytes.span,
+                ends.span,
+                in: interpretation,
+                variant: variant,
+                rest: rest
+            )
             {
             case .end: return paths
             case .repeated: break
@@ -254,8 +260,8 @@ private struct InterpretationVisitor {
 
     mutating func visit(
         _ interpretation: PathInterpretation,
-        _ bytes: Span<UInt8>,
-        _ ends: Span<UInt32>,
+        of bytes: Span<UInt8>,
+        ends: Span<UInt32>,
         isCutShort: Bool,
         _ visit: (PathInterpretation, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
@@ -283,7 +289,7 @@ private struct InterpretationVisitor {
         swap(&arranged, &self.arranged)
         defer { swap(&arranged, &self.arranged) }
         guard interpretation.contains(.cutsPathInfo) else {
-            return route(interpretation, left, arranged.ends.span, visit)
+            return route(interpretation, of: left, ends: arranged.ends.span, visit)
         }
         var start = 0
         for index in 0..<arranged.ends.count {
@@ -294,8 +300,8 @@ private struct InterpretationVisitor {
             else { continue }
             let walk = route(
                 interpretation,
-                left,
-                arranged.ends.span.extracting(0..<index + 1),
+                of: left,
+                ends: arranged.ends.span.extracting(0..<index + 1),
                 visit
             )
             guard walk == .complete else { return walk }
@@ -306,8 +312,8 @@ private struct InterpretationVisitor {
     /// Takes the last step, which may have several results.
     private mutating func route(
         _ interpretation: PathInterpretation,
-        _ bytes: Span<UInt8>,
-        _ ends: Span<UInt32>,
+        of bytes: Span<UInt8>,
+        ends: Span<UInt32>,
         _ visit: (PathInterpretation, Span<UInt8>, Span<UInt32>) -> Bool
     ) -> TargetView.Walk {
         let needed = interpretation.intersection(.routing)
@@ -318,7 +324,7 @@ private struct InterpretationVisitor {
         }
         var variant = 0
         while true {
-            switch routed.read(bytes, ends, interpretation, variant: variant) {
+            switch routed.read(bytes, ends, in: interpretation, variant: variant) {
             case .end: return .complete
             case .made(let done) where needed.isSubset(of: done.union(odd)):
                 count += 1

@@ -32,15 +32,14 @@ extension HeadWriter {
     package static func beginResponse(
         _ head: borrowing ResponseHead,
         _ bytes: Span<UInt8>,
-        _ options: ResponseOptions,
+        options: ResponseOptions,
         into out: inout [UInt8]
     ) {
-        let firstLine = head.firstFieldStart
-        var start = 0
+        var startLine = 0..<head.firstFieldStart
         // A line with its own version and with the space before the reason is copied with the
         // fields.
         if head.version != .http11 || head.reason.lowerBound != 13 {
-            start = firstLine
+            startLine = startLine.upperBound..<startLine.upperBound
             out.append("HTTP/1.1 ")
             out.append(decimal: UInt64(head.status))
             out.append(ASCIIByte.space)
@@ -50,7 +49,7 @@ extension HeadWriter {
         var dropping = options.dropping.union(.hopByHop)
         let namesOwnScheme = head.fields.namesOwnScheme(bytes)
         if namesOwnScheme { dropping.insert(FieldKindSet(.wwwAuthenticate)) }
-        copy(head.fields, bytes, from: start, firstLine: firstLine, dropping: dropping, into: &out)
+        head.fields.appendForwarded(bytes, after: startLine, dropping: dropping, to: &out)
         if namesOwnScheme { head.fields.appendForeignChallenges(bytes, to: &out) }
         if options.framing == .none {
             // RFC 9110 §8.6 ¶8: not in 1xx and 204.
@@ -64,7 +63,7 @@ extension HeadWriter {
             field("Date", options.date, into: &out)
         }
         if options.connection == .upgrade, let upgrade = head.fields.only(.upgrade) {
-            field("Upgrade", bytes, upgrade.value, into: &out)
+            field("Upgrade", bytes, at: upgrade.value, into: &out)
         }
         connection(options.connection, into: &out)
     }

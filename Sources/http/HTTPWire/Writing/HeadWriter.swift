@@ -1,6 +1,6 @@
 /// Appends heads to a reusable array: begin, own fields, end.
 ///
-///     HeadWriter.beginRequest(head, bytes, options, into: &out)
+///     HeadWriter.beginRequest(head, bytes, options: options, into: &out)
 ///     HeadWriter.field("App-Attest-Verdict", "pass", into: &out)
 ///     HeadWriter.endHead(into: &out)
 ///
@@ -33,7 +33,7 @@ package enum HeadWriter {
     package static func field(
         _ name: StaticString,
         _ bytes: Span<UInt8>,
-        _ value: Range<Int>,
+        at value: Range<Int>,
         into out: inout [UInt8]
     ) {
         // The pointer lives for the call only, and the copy is made inside it.
@@ -107,66 +107,26 @@ package enum HeadWriter {
             line.appendLineEnd()
         }
     }
-
-    /// Appends the start line's bytes up to `start`, if they are to be copied, and all fields that
-    /// stay.
-    ///
-    /// Neighbouring lines that can be copied as they are, are copied at once.
-    ///
-    /// `start`: where the copying begins; the first field line or the start line before it.
-    static func copy(
-        _ section: FieldSection,
-        _ bytes: Span<UInt8>,
-        from start: Int,
-        firstLine: Int,
-        dropping kinds: FieldKindSet,
-        keeping: FieldNameSet = FieldNameSet(),
-        guarding: FieldNameSet = FieldNameSet(),
-        into out: inout [UInt8]
-    ) {
-        let guards = !guarding.isEmpty
-        var runStart = start
-        var runEnd = firstLine
-        for index in section.fields.indices {
-            let field = section.fields[index]
-            if field.isNominated || guards && guarding.containsTwin(bytes, of: field.name)
-                || kinds.contains(field.kind) && !keeping.contains(bytes, field.name)
-            {
-                continue
-            }
-            if field.isCanonical {
-                let line = field.line
-                if line.lowerBound == runEnd {
-                    runEnd = line.upperBound
-                    continue
-                }
-                out.append(bytes, runStart..<runEnd)
-                runStart = line.lowerBound
-                runEnd = line.upperBound
-            } else {
-                out.append(bytes, runStart..<runEnd)
-                runStart = runEnd
-                out.append(bytes, field.name)
-                out.append(": ")
-                out.append(bytes, field.value)
-                out.appendLineEnd()
-            }
-        }
-        out.append(bytes, runStart..<runEnd)
-    }
 }
 
 extension HeadWriter {
+    /// Fields that are named one by one, beside the kinds that end here.
+    package struct NamedFields: Sendable {
+        /// They stay although their kind ends here.
+        package var keeping = FieldNameSet()
+        /// Their twins end here, since CGI can't tell the two apart.
+        package var guarding = FieldNameSet()
+
+        package init() {}
+    }
+
     /// How a request is forwarded.
     package struct RequestOptions: Sendable {
         /// The kinds of the client's fields that end here; begin with
         /// ``FieldKindSet/neverToOrigin``. Framing fields and Connection's nominations end here in
         /// any case.
         package var dropping: FieldKindSet = .neverToOrigin
-        /// Fields that stay although their kind ends here.
-        package var keeping = FieldNameSet()
-        /// Fields whose twins end here, since CGI can't tell the two apart.
-        package var guarding = FieldNameSet()
+        package var named = NamedFields()
         /// How the content goes to the origin; usually the head's own framing.
         package var framing: BodyFraming = .none
         /// Whether the origin learns that the connection ends with this request. Wins over
@@ -192,36 +152,32 @@ extension HeadWriter {
     package static func beginRequest(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ options: RequestOptions,
+        options: RequestOptions,
         into out: inout [UInt8]
     ) {
         var dropping = options.dropping.union(.hopByHop)
-        let firstLine = head.firstFieldStart
-        var start = 0
+        var startLine = 0..<head.firstFieldStart
         if head.version != .http11 || head.form == .absolute {
-            start = firstLine
+            startLine = startLine.upperBound..<startLine.upperBound
             requestLine(head, bytes, into: &out)
         }
         if head.form == .absolute, !head.fields.contains(.host), !options.dropping.contains(.host) {
             // For an HTTP/1.0 client.
-            field("Host", bytes, head.authority, into: &out)
+            field("Host", bytes, at: head.authority, into: &out)
         }
         let hops = head.maxForwards(bytes)
         if hops != nil { dropping.insert(FieldKindSet(.maxForwards)) }
-        copy(
-            head.fields,
+        head.fields.appendForwarded(
             bytes,
-            from: start,
-            firstLine: firstLine,
+            after: startLine,
             dropping: dropping,
-            keeping: options.keeping,
-            guarding: options.guarding,
-            into: &out
+            named: options.named,
+            to: &out
         )
         // RFC 9110 §7.6.2. Zero never comes here: such a request is answered by the gateway.
         if let hops { field("Max-Forwards", hops > 0 ? hops - 1 : 0, into: &out) }
         framing(options.framing, into: &out)
-        connection(head, bytes, options, into: &out)
+        connection(head, bytes, options: options, into: &out)
         via(head.version, isHTTP2: options.cameByHTTP2, into: &out)
     }
 
@@ -250,7 +206,7 @@ extension HeadWriter {
     private static func connection(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ options: RequestOptions,
+        options: RequestOptions,
         into out: inout [UInt8]
     ) {
         let upgrade = options.forwardsUpgrade && !options.closes ? head.upgrade : nil
@@ -259,7 +215,7 @@ extension HeadWriter {
                 options.acceptsTrailers ? "Connection: close, TE\r\n" : "Connection: close\r\n"
             )
         } else if let upgrade {
-            field("Upgrade", bytes, upgrade, into: &out)
+            field("Upgrade", bytes, at: upgrade, into: &out)
             out.append(
                 options.acceptsTrailers
                     ? "Connection: upgrade, TE\r\n" : "Connection: upgrade\r\n"
@@ -268,6 +224,51 @@ extension HeadWriter {
             out.append("Connection: TE\r\n")
         }
         if options.acceptsTrailers { out.append("TE: trailers\r\n") }
+    }
+}
+
+extension FieldSection {
+    /// Appends all fields that stay, and the start line before them.
+    ///
+    /// Neighbouring lines that can be copied as they are, are copied at once.
+    ///
+    /// - startLine: what is copied of the start line, up to the first field line; empty for none.
+    func appendForwarded(
+        _ bytes: Span<UInt8>,
+        after startLine: Range<Int>,
+        dropping kinds: FieldKindSet,
+        named: HeadWriter.NamedFields = HeadWriter.NamedFields(),
+        to out: inout [UInt8]
+    ) {
+        let guards = !named.guarding.isEmpty
+        var runStart = startLine.lowerBound
+        var runEnd = startLine.upperBound
+        for index in fields.indices {
+            let field = fields[index]
+            if field.isNominated || guards && named.guarding.containsTwin(bytes, of: field.name)
+                || kinds.contains(field.kind) && !named.keeping.contains(bytes, field.name)
+            {
+                continue
+            }
+            if field.isCanonical {
+                let line = field.line
+                if line.lowerBound == runEnd {
+                    runEnd = line.upperBound
+                    continue
+                }
+                out.append(bytes, runStart..<runEnd)
+                runStart = line.lowerBound
+                runEnd = line.upperBound
+            } else {
+                out.append(bytes, runStart..<runEnd)
+                runStart = runEnd
+                out.append(bytes, field.name)
+                out.append(": ")
+                out.append(bytes, field.value)
+                out.appendLineEnd()
+            }
+        }
+        out.append(bytes, runStart..<runEnd)
     }
 }
 

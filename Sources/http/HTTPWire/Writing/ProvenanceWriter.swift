@@ -49,21 +49,21 @@ package struct ProvenanceWriter: ~Copyable, Sendable {
     package func write(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ address: ClientAddress,
+        from address: ClientAddress,
         keepsHost: Bool = false,
         into out: inout [UInt8]
     ) {
         if peerIsTrusted {
-            believedLines(head.fields, bytes, address, into: &out)
+            believedLines(head.fields, bytes, from: address, into: &out)
         } else {
             out += ownLines
         }
         // The host by which the rule was chosen: a proxy that sets no X-Forwarded-Host passes on
         // the client's.
         if !head.authority.isEmpty, !keepsHost {
-            HeadWriter.field("X-Forwarded-Host", bytes, head.authority, into: &out)
+            HeadWriter.field("X-Forwarded-Host", bytes, at: head.authority, into: &out)
         }
-        if writesForwarded { forwarded(head, bytes, address, into: &out) }
+        if writesForwarded { forwarded(head, bytes, from: address, into: &out) }
         if let certificate { out += certificate.line }
     }
 
@@ -76,7 +76,7 @@ package struct ProvenanceWriter: ~Copyable, Sendable {
     private func believedLines(
         _ fields: FieldSection,
         _ bytes: Span<UInt8>,
-        _ address: ClientAddress,
+        from address: ClientAddress,
         into out: inout [UInt8]
     ) {
         out.append("X-Forwarded-For: ")
@@ -88,7 +88,7 @@ package struct ProvenanceWriter: ~Copyable, Sendable {
         guard let scheme = Self.scheme(fields, bytes) else {
             return out.append(Self.protocolLine(isSecure))
         }
-        HeadWriter.field("X-Forwarded-Proto", bytes, scheme, into: &out)
+        HeadWriter.field("X-Forwarded-Proto", bytes, at: scheme, into: &out)
     }
 
     /// The last scheme that X-Forwarded-Proto names: the nearest proxy's.
@@ -100,15 +100,15 @@ package struct ProvenanceWriter: ~Copyable, Sendable {
         while start > field.value.lowerBound, bytes[start - 1] != UInt8(ascii: ",") { start -= 1 }
         let scheme = ByteScan.trimmed(bytes, start..<field.value.upperBound)
         let isKnown =
-            ByteScan.equal(bytes, scheme, "https") || ByteScan.equal(bytes, scheme, "http")
-            || ByteScan.equal(bytes, scheme, "wss") || ByteScan.equal(bytes, scheme, "ws")
+            ByteScan.equal(bytes, scheme, to: "https") || ByteScan.equal(bytes, scheme, to: "http")
+            || ByteScan.equal(bytes, scheme, to: "wss") || ByteScan.equal(bytes, scheme, to: "ws")
         return isKnown ? scheme : nil
     }
 
     private func forwarded(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ address: ClientAddress,
+        from address: ClientAddress,
         into out: inout [UInt8]
     ) {
         out.append("Forwarded: ")

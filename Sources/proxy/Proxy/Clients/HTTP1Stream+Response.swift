@@ -26,7 +26,12 @@ extension HTTP1Stream {
         guard version == .http11, owner != nil, head.status != 100 || awaitsContinue else { return }
         awaitsContinue = false
         begin()
-        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out.bytes)
+        HeadWriter.beginResponse(
+            head,
+            bytes,
+            options: HeadWriter.ResponseOptions(),
+            into: &out.bytes
+        )
         HeadWriter.endHead(into: &out.bytes)
         flush()
     }
@@ -50,7 +55,7 @@ extension HTTP1Stream {
         options.date = connection.host.date
         options.connection = connectionField
         begin()
-        HeadWriter.beginResponse(head, bytes, options, into: &out.bytes)
+        HeadWriter.beginResponse(head, bytes, options: options, into: &out.bytes)
         for field in fields { HeadWriter.field(field.name, text: field.value, into: &out.bytes) }
         HeadWriter.endHead(into: &out.bytes)
     }
@@ -126,7 +131,7 @@ extension HTTP1Stream {
         var options = HeadWriter.ResponseOptions()
         options.connection = .upgrade
         begin()
-        HeadWriter.beginResponse(head, bytes, options, into: &out.bytes)
+        HeadWriter.beginResponse(head, bytes, options: options, into: &out.bytes)
         HeadWriter.endHead(into: &out.bytes)
         if !behind.isEmpty { append(behind) }
         if case .closed = flush() { return nil }

@@ -51,7 +51,7 @@ extension HTTP2Stream {
         awaitsContinue = false
         var out = connection.loop.takeOutput()
         defer { connection.loop.giveBack(&out) }
-        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(head, bytes, options: HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         session.inform(channel, out.span)
         connection.schedule()
@@ -79,7 +79,7 @@ extension HTTP2Stream {
         options.date = connection.host.date
         var out = connection.loop.takeOutput()
         defer { connection.loop.giveBack(&out) }
-        HeadWriter.beginResponse(head, bytes, options, into: &out)
+        HeadWriter.beginResponse(head, bytes, options: options, into: &out)
         for field in fields { HeadWriter.field(field.name, text: field.value, into: &out) }
         HeadWriter.endHead(into: &out)
         isUnsendable = !session.respond(channel, out.span, hasContent: hasContent)
@@ -147,7 +147,7 @@ extension HTTP2Stream {
         }
         var out = connection.loop.takeOutput()
         defer { connection.loop.giveBack(&out) }
-        HeadWriter.beginResponse(head, bytes, HeadWriter.ResponseOptions(), into: &out)
+        HeadWriter.beginResponse(head, bytes, options: HeadWriter.ResponseOptions(), into: &out)
         HeadWriter.endHead(into: &out)
         isUnsendable = !session.acceptTunnel(channel, out.span)
         if !behind.isEmpty { append(behind) }

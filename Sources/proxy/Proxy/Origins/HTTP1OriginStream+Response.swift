@@ -61,16 +61,19 @@ extension HTTP1OriginStream {
         var start = 0
         let heads = host.heads
         do throws(Malformed) {
-            while let range = try scanner.nextResponse(
+            while let range = try scanner.next(
                 in: bytes,
                 from: &start,
-                into: &heads.response,
-                to: method,
-                upgradeSent: asksUpgrade,
                 limits: limits.head,
                 keeping: &inbox
             ) {
                 let head = bytes.extracting(range)
+                try heads.response.read(
+                    head,
+                    to: method,
+                    upgradeSent: asksUpgrade,
+                    limits: limits.head
+                )
                 guard heads.response.isInterim else {
                     inbox = []
                     let rest = bytes.extracting(droppingFirst: start)

@@ -35,14 +35,14 @@ struct OriginHead {
             // Only the gateway reads the proof. A rule with its own field names is for an app whose
             // origin may still read them.
             options.dropping.formUnion(FieldKindSet.proof)
-            options.guarding = rule.guardedFields
+            options.named.guarding = rule.guardedFields
         }
         // RFC 9112 §3.2: an HTTP/1.1 request has a Host, also if an HTTP/1.0 client sent none.
         let isNameless = head.authority.isEmpty
         let host = origins[place].host ?? (isNameless ? Array(origins[place].name.utf8) : nil)
         if host != nil { options.dropping.insert(FieldKindSet(.host)) }
         let isProxy = exchange.peer.isTrusted
-        options.keeping =
+        options.named.keeping =
             isProxy ? origins[place].keptFields.fromProxies : origins[place].keptFields.fromAll
         options.dropping.subtract(exchange.record.carried)
         if case .unjudged = exchange.content { awaitsFraming = true }
@@ -51,7 +51,7 @@ struct OriginHead {
         options.forwardsUpgrade = facts.asks(.upgrade)
         options.acceptsTrailers = facts.asks(.trailers)
         options.cameByHTTP2 = exchange.record.spoken == .http2
-        HeadWriter.beginRequest(head, source, options, into: &bytes)
+        HeadWriter.beginRequest(head, source, options: options, into: &bytes)
         if let host { HeadWriter.field("Host", host, into: &bytes) }
         let keepsTrace = origins[place].keptFields.keepsTrace
         name(exchange, keepsTrace: keepsTrace && head.fields.contains(.traceparent))
@@ -59,7 +59,7 @@ struct OriginHead {
         exchange.peer.provenance.write(
             head,
             source,
-            exchange.proxy.scratch.address,
+            from: exchange.proxy.scratch.address,
             keepsHost: keepsHost && head.fields.contains(.xForwardedHost),
             into: &bytes
         )

@@ -125,20 +125,19 @@ final class HTTP1LoadConnection: Connection, ExchangeCarrier {
     private func takeHead(_ bytes: Span<UInt8>) {
         var start = 0
         do throws(Malformed) {
-            while let range = try scanner.nextResponse(
+            while let range = try scanner.next(
                 in: bytes,
                 from: &start,
-                into: &pool.head,
-                to: pool.method,
-                upgradeSent: false,
                 limits: pool.limits,
                 keeping: &inbox
             ) {
+                let head = bytes.extracting(range)
+                try pool.head.read(head, to: pool.method, upgradeSent: false, limits: pool.limits)
                 guard pool.head.isInterim else {
                     inbox.removeAll(keepingCapacity: true)
                     hasHead = true
                     exchange.answer.status = pool.head.status
-                    exchange.answer.read(pool.head.fields, bytes.extracting(range))
+                    exchange.answer.read(pool.head.fields, head)
                     isPersistent = pool.head.isPersistent
                     body = BodyReader(pool.head.framing, limits: pool.limits)
                     return take(bytes, from: start)

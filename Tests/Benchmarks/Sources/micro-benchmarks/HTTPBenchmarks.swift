@@ -95,8 +95,8 @@ enum HTTPBenchmarks {
         return [
             Benchmark(group: "request head", name: "written for the origin") { _ in
                 out.removeAll(keepingCapacity: true)
-                HeadWriter.beginRequest(head, bytes.span, options, into: &out)
-                provenance.write(head, bytes.span, ClientAddress(), into: &out)
+                HeadWriter.beginRequest(head, bytes.span, options: options, into: &out)
+                provenance.write(head, bytes.span, from: ClientAddress(), into: &out)
                 HeadWriter.endHead(into: &out)
                 return out.count > bytes.count / 2
             }

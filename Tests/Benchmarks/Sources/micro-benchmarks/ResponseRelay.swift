@@ -20,7 +20,7 @@ final class ResponseRelay {
             var options = HeadWriter.ResponseOptions()
             options.framing = head.framing
             options.date = date
-            HeadWriter.beginResponse(head, span, options, into: &out)
+            HeadWriter.beginResponse(head, span, options: options, into: &out)
             HeadWriter.endHead(into: &out)
             var body = BodyReader(head.framing, limits: limits)
             var position = range.upperBound
