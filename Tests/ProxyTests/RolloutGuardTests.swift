@@ -12,14 +12,13 @@ import Verification
 /// is allowed is four standard deviations at least.
 @Suite struct RolloutGuardTests {
     private static let rules: RuleSet? = {
-        var guarded = Rule.Demands(salt: "orders")
+        var guarded = Rule.Demands(salt: "orders", mode: .enforce)
         guarded.fallback = GuardRule(refused: .none)
         let orders = Rule(
             id: "orders",
             index: 0,
             match: .all,
             origin: OriginIndex(0),
-            mode: .enforce,
             demands: guarded
         )
         let plain = Rule(id: "p", index: 1, match: .all, origin: OriginIndex(0), mode: .enforce)

@@ -29,7 +29,7 @@ import Testing
         _ mode: Mode = .observe,
         _ edit: (inout Rule.Demands) -> Void = { _ in }
     ) -> Rule {
-        var demands = Rule.Demands(salt: "r\(index)")
+        var demands = Rule.Demands(salt: "r\(index)", mode: mode)
         demands.signing = .lines(.all, headers: [])
         demands.challenge = .required
         edit(&demands)
@@ -39,7 +39,6 @@ import Testing
             index: index,
             match: match,
             origin: origin,
-            mode: mode,
             demands: demands
         )
     }
@@ -281,7 +280,6 @@ import Testing
             index: 0,
             match: .all,
             origin: OriginIndex(0),
-            mode: .enforce,
             demands: demands
         )
     }
@@ -293,7 +291,7 @@ import Testing
         (.content, #"sign="content""#, ""), (.challenge, #"sign="challenge-text""#, ""),
     ])
     func `it is a list of parameters`(form: SigningForm, sign: String, headers: String) {
-        var demands = Rule.Demands(salt: "a")
+        var demands = Rule.Demands(salt: "a", mode: .enforce)
         demands.signing = form
         let rule = Self.rule(demands)
         let parts = [sign, headers].filter { !$0.isEmpty }
@@ -305,7 +303,7 @@ import Testing
     }
 
     @Test func `a client is told that a rule asks for a device token`() {
-        var demands = Rule.Demands(salt: "a")
+        var demands = Rule.Demands(salt: "a", mode: .enforce)
         demands.signing = .lines([.target], headers: [])
         demands.device = DeviceRule(refused: [.neverSet])
         demands.counter = .strict
@@ -316,7 +314,7 @@ import Testing
     }
 
     @Test func `a client is told of renamed fields, and of the challenge's place in the content`() {
-        var demands = Rule.Demands(salt: "a")
+        var demands = Rule.Demands(salt: "a", mode: .enforce)
         demands.signing = .content
         demands.challenge = .required
         demands.challengeSource = .jsonPointer(JSONPointer(tokens: ["a b", "c/d~", "é\"\\"]))

@@ -12,14 +12,13 @@ import Testing
     ) throws -> DisputedRoute? {
         let paths = ["/v1/orders", "/v1/orders;x"]
         let rules = try modes.enumerated().map { index, mode in
-            var demands = Rule.Demands(salt: "r\(index)")
+            var demands = Rule.Demands(salt: "r\(index)", mode: mode)
             demands.rollout = Rollout(.fixed(share), salt: "r\(index)")
             return Rule(
                 id: "r\(index)",
                 index: index,
                 match: RouteMatch(path: try PathPattern(paths[index])),
                 origin: OriginIndex(index),
-                mode: mode,
                 demands: demands
             )
         }

@@ -44,14 +44,13 @@ import Testing
             func set(_ rule: (Int) -> (Mode, Share)) throws -> RuleSet {
                 let rules = (matches + [.all]).enumerated().map { index, match in
                     let (mode, share) = rule(index)
-                    var demands = Rule.Demands(salt: "r\(index)")
+                    var demands = Rule.Demands(salt: "r\(index)", mode: mode)
                     demands.rollout = Rollout(.fixed(share), salt: "r\(index)")
                     return Rule(
                         id: index == matches.count ? "default" : "r\(index)",
                         index: index,
                         match: match,
                         origin: mode == .deny ? nil : OriginIndex(index),
-                        mode: mode,
                         demands: demands
                     )
                 }

@@ -29,14 +29,12 @@ import Testing
         enforcing each: Int = .max
     ) throws -> RuleSet {
         let rules = (matches + [.all]).enumerated().map { index, match in
-            Rule(
-                id: index == matches.count ? "default" : "r\(index)",
-                index: index,
-                match: match,
-                origin: OriginIndex(index),
-                mode: index < matches.count && (index + 1) % each == 0 ? .enforce : .observe,
-                allowEncoded: .allowable
-            )
+            let id = index == matches.count ? "default" : "r\(index)"
+            let isEach = index < matches.count && (index + 1) % each == 0
+            var demands = Rule.Demands(salt: id, mode: isEach ? .enforce : .observe)
+            demands.allowEncoded = .allowable
+            let origin = OriginIndex(index)
+            return Rule(id: id, index: index, match: match, origin: origin, demands: demands)
         }
         return try #require(
             RuleSet(rules.dropLast(), default: rules[matches.count], origins: origins)
@@ -47,7 +45,7 @@ import Testing
         throws
     {
         func needs(_ mode: Mode, _ change: (inout Rule.Demands) -> Void = { _ in }) throws -> Bool {
-            var demands = Rule.Demands(salt: "r")
+            var demands = Rule.Demands(salt: "r", mode: mode)
             change(&demands)
             let origin: OriginIndex? = mode == .deny ? nil : OriginIndex(0)
             let match = RouteMatch.all
@@ -56,7 +54,6 @@ import Testing
                 index: 0,
                 match: match,
                 origin: origin,
-                mode: mode,
                 demands: demands
             )
             let last = Rule(id: "default", index: 1, match: match, origin: nil, mode: .deny)
@@ -83,14 +80,13 @@ import Testing
         }
         let (free, once) = (token("free", needsStore: false), token("once", needsStore: true))
         func needs(_ change: (inout Rule.Demands) -> Void) throws -> Bool {
-            var demands = Rule.Demands(salt: "r")
+            var demands = Rule.Demands(salt: "r", mode: .enforce)
             change(&demands)
             let rule = Rule(
                 id: "r",
                 index: 0,
                 match: .all,
                 origin: OriginIndex(0),
-                mode: .enforce,
                 demands: demands
             )
             let last = Rule(id: "default", index: 1, match: .all, origin: nil, mode: .deny)
@@ -363,7 +359,7 @@ import Testing
         func found(_ share: Share, _ action: RiskRule.Action) throws -> [Int] {
             let rules = try ["/v1/orders", "/v1/orders/"].enumerated().map { index, path in
                 let id = "r\(index)"
-                var demands = Rule.Demands(salt: id)
+                var demands = Rule.Demands(salt: id, mode: .enforce)
                 var risk = RiskRule(max: 8, salt: "\(id)/risk")
                 risk.action = action
                 risk.rollout = Rollout(.fixed(share), salt: "\(id)/risk")
@@ -373,7 +369,6 @@ import Testing
                     index: index,
                     match: RouteMatch(path: try PathPattern(path)),
                     origin: OriginIndex(0),
-                    mode: .enforce,
                     demands: demands
                 )
             }

@@ -80,9 +80,8 @@ struct RuleSettings: Declared {
     private(set) var unsupported = Unsupported.rule(.refuse)
     private(set) var rate: RateSettings?
     private(set) var nextChallenge: Bool?
-    private(set) var allowEncoded: PathConstructs = []
     /// Those of its parts that stand for themselves. Rollouts without a salt have an empty one.
-    private(set) var demands = Rule.Demands(salt: "")
+    private(set) var demands = Rule.Demands(salt: "", mode: .off)
 
     package static let keys = Keys<Self> {
         Key("id", into: \.id) {
@@ -128,7 +127,7 @@ struct RuleSettings: Declared {
                 "Whether responses carry the next challenge.",
                 otherwise: "where a challenge is required"
             )
-        Key("allow_encoded", \.allowEncoded, .constructs)
+        Key("allow_encoded", \.demands.allowEncoded, .constructs)
             .means("What may be in a path that is otherwise refused.")
         Key("guard", orNone: \.demands.fallback, .mapping { _ in GuardRule(refused: .none) })
             .means("When the rule falls back to observe by itself.")

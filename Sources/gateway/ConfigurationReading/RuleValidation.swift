@@ -72,18 +72,9 @@ struct RuleValidation {
     ) -> Rule? {
         stated.reader.require("mode", use: "mode: \(Self.modes)")
         let origin = origin(of: stated)
-        guard let demands = demands(of: stated, id: id), let mode = stated.value.mode,
-            origin != nil || mode == .deny
+        guard let demands = demands(of: stated, id: id), origin != nil || demands.mode == .deny
         else { return nil }
-        return Rule(
-            id: id,
-            index: index,
-            match: match,
-            origin: origin,
-            mode: mode,
-            allowEncoded: stated.value.allowEncoded,
-            demands: demands
-        )
+        return Rule(id: id, index: index, match: match, origin: origin, demands: demands)
     }
 
     private static let modes = Mode.allCases.map(\.rawValue).joined(separator: " | ")
@@ -175,7 +166,8 @@ struct RuleValidation {
     private func demands(of stated: StatedRule, id: String) -> Rule.Demands? {
         let (settings, reader) = (stated.value, stated.reader)
         guard let mode = settings.mode else { return nil }
-        var bare = Rule.Demands(salt: id)
+        var bare = Rule.Demands(salt: id, mode: mode)
+        bare.allowEncoded = settings.demands.allowEncoded
         guard mode.verifies else {
             var keys = RuleSettings.verifyingKeys
             // A denied request never reaches an origin, whatever the interpretation of its path.
@@ -195,6 +187,7 @@ struct RuleValidation {
             return bare
         }
         var demands = settings.demands
+        demands.mode = mode
         (demands.rollout, demands.also, demands.apps) = (bare.rollout, bare.also, apps)
         demands.signing = signing(of: stated)
         demands.challenge = challenge(of: stated, signing: demands.signing)

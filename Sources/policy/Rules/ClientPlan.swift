@@ -32,7 +32,7 @@ package struct ClientPlan: Sendable {
         document.object { document in
             document.member("portcullis_plan", Self.version)
             document.member("endpoints", endpoints)
-            document.objects("rules", listed) { entry, rule in
+            document.objects("rules", of: listed) { entry, rule in
                 entry.member("name", rule.id)
                 Self.write(rule.match, to: &entry)
                 Self.write(rule, to: &entry)
@@ -101,7 +101,7 @@ package struct ClientPlan: Sendable {
     /// Writes the tokens that the rule names, and what each is for.
     private static func writeTokens(_ rule: Rule, to entry: inout JSONWriter) {
         guard rule.namesTokens else { return }
-        entry.objects("tokens", rule.tokens) { member, token in
+        entry.objects("tokens", of: rule.tokens) { member, token in
             member.member("name", token.name)
             switch token.place {
             case .field(let name): member.member("field", String(decoding: name, as: UTF8.self))

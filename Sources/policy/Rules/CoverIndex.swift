@@ -159,32 +159,35 @@ package struct OverlapIndex {
     /// - `stepsMax`: the most visited places and found patterns together.
     package func overlapping(_ path: PathPattern, stepsMax: Int) -> Findings {
         var findings = Findings(stepsLeft: stepsMax)
-        visit(0, path, at: 0, &findings)
+        visit(0, path, at: 0, into: &findings)
         findings.numbers.sort()
         return findings
     }
 
-    private func visit(_ place: Int, _ path: PathPattern, at depth: Int, _ found: inout Findings) {
+    private func visit(_ place: Int, _ path: PathPattern, at depth: Int, into found: inout Findings)
+    {
         guard Self.take(&found) else { return }
         let node = nodes[place]
         note(node.rests, &found)
         guard depth < path.segments.count else {
             note(node.ends, &found)
             guard path.hasRest else { return }
-            for child in node.literals.values { visit(child, path, at: depth, &found) }
-            if let one = node.one { visit(one, path, at: depth, &found) }
+            for child in node.literals.values { visit(child, path, at: depth, into: &found) }
+            if let one = node.one { visit(one, path, at: depth, into: &found) }
             return
         }
         switch path.segments[depth] {
         case .literal(let literal):
-            if let child = node.literals[literal] { visit(child, path, at: depth + 1, &found) }
+            if let child = node.literals[literal] {
+                visit(child, path, at: depth + 1, into: &found)
+            }
             guard !literal.isEmpty else { return }
         case .one:
             for (literal, child) in node.literals where !literal.isEmpty {
-                visit(child, path, at: depth + 1, &found)
+                visit(child, path, at: depth + 1, into: &found)
             }
         }
-        if let one = node.one { visit(one, path, at: depth + 1, &found) }
+        if let one = node.one { visit(one, path, at: depth + 1, into: &found) }
     }
 
     private func note(_ numbers: [Int], _ found: inout Findings) {

@@ -128,14 +128,14 @@ package struct PathPattern: Hashable, Sendable {
             }
             interpretation = interpretation.next(in: steps)
         } while interpretation != .asWritten
-        return order.flatMap { spellings($0, interpretations[$0] ?? [], steps) }
+        return order.flatMap { spellings($0, in: interpretations[$0] ?? [], tried: steps) }
     }
 
     /// One spelling for each set of the steps that matter. `steps`: those that were tried.
     private static func spellings(
         _ segments: [Segment],
-        _ interpretations: Set<PathInterpretation>,
-        _ steps: PathInterpretation
+        in interpretations: Set<PathInterpretation>,
+        tried steps: PathInterpretation
     ) -> [Spelling] {
         var decisive = steps
         var taken = interpretations

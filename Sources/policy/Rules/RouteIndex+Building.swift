@@ -30,7 +30,7 @@ extension RouteIndex {
                     methods: methods,
                     clients: match.clients.flatMap { places[$0] } ?? -1
                 )
-                tree.add(entry, match, spelling.segments)
+                tree.add(entry, of: match, at: spelling.segments)
                 odd.formUnion(spelling.decisive)
                 if spelling.segments.contains(where: \.hasPunctuation) {
                     relevant.insert(.foldsPunctuation)
@@ -63,7 +63,8 @@ extension RouteIndex {
         var nodes = [Node](repeating: Node(), count: 3)
         var addresses: [IPAddress: Int32] = [:]
 
-        mutating func add(_ entry: Entry, _ match: RouteMatch, _ segments: [PathPattern.Segment]) {
+        mutating func add(_ entry: Entry, of match: RouteMatch, at segments: [PathPattern.Segment])
+        {
             var node =
                 switch match.host {
                 case .any: RouteIndex.anyHost

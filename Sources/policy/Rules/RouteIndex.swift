@@ -107,8 +107,8 @@ struct RouteIndex: Sendable {
     func find(
         _ search: inout Search,
         host: Span<UInt8>,
-        _ bytes: Span<UInt8>,
-        _ ends: Span<UInt32>
+        bytes: Span<UInt8>,
+        ends: Span<UInt32>
     ) {
         visit(Self.anyHost, bytes: bytes, ends: ends, at: 0, search: &search)
         if namesHosts { visitHosts(host, bytes: bytes, ends: ends, search: &search) }

@@ -13,9 +13,13 @@ package struct OriginIndex: Hashable, Sendable {
 ///
 /// A reference, so that a request carries its rule at the price of one count.
 package final class Rule: Sendable {
-    /// What is asked. The initial values are those of a rule that is `off`.
+    /// What is asked, and of whom. The initial values are those of a rule that is `off`.
     package struct Demands: Equatable, Sendable {
+        package var mode: Mode
         package var rollout: Rollout
+        package var goal = Goal.origin
+        /// What paths may hold although it has no single interpretation.
+        package var allowEncoded: PathConstructs = []
         package var signing = SigningForm.lines([], headers: [])
         package var challenge = ChallengeRule.none
         package var challengeSource = ChallengeSource.field
@@ -45,7 +49,10 @@ package final class Rule: Sendable {
         package var sendsNextChallenge = false
 
         /// Nothing signed, and everyone enforced where `mode` says so.
-        package init(salt: String) { rollout = Rollout(.fixed(.whole), salt: salt) }
+        package init(salt: String, mode: Mode) {
+            self.mode = mode
+            rollout = Rollout(.fixed(.whole), salt: salt)
+        }
 
         /// The named tokens, each once.
         var tokens: [TokenProof] {
@@ -70,13 +77,11 @@ package final class Rule: Sendable {
     /// Its place in the order; dense, for metrics.
     package let index: Int
     package let match: RouteMatch
-    package let goal: Goal
     /// Where its requests go; `nil` for a rule that denies them, or whose goal is no origin.
     package let origin: OriginIndex?
-    package let mode: Mode
-    /// What its paths may hold although it has no single interpretation.
-    package let allowEncoded: PathConstructs
     package let demands: Demands
+    /// Beside `demands`, since every request looks at it.
+    package let mode: Mode
     /// Fields that the origin gets exactly as they were verified: signed ones, and those that the
     /// rule names itself. Standard names are guarded by their ``FieldKind`` everywhere.
     package let guardedFields: FieldNameSet
@@ -95,21 +100,15 @@ package final class Rule: Sendable {
         id: String,
         index: Int,
         match: RouteMatch,
-        goal: Goal = .origin,
         origin: OriginIndex?,
-        mode: Mode,
-        allowEncoded: PathConstructs = [],
-        demands: Demands? = nil
+        demands: Demands
     ) {
         self.id = id
         self.index = index
         self.match = match
-        self.goal = goal
         self.origin = origin
-        self.mode = mode
-        self.allowEncoded = allowEncoded
-        let demands = demands ?? Demands(salt: id)
         self.demands = demands
+        mode = demands.mode
         var guarded = FieldNameSet()
         if case .lines(_, let headers) = demands.signing {
             for name in headers { guarded.insert(Array(name.utf8)) }
@@ -126,6 +125,20 @@ package final class Rule: Sendable {
         notice = ClientNotice(demands)
     }
 
+    /// A rule that asks for nothing.
+    package convenience init(
+        id: String,
+        index: Int,
+        match: RouteMatch,
+        origin: OriginIndex?,
+        mode: Mode
+    ) {
+        let demands = Demands(salt: id, mode: mode)
+        self.init(id: id, index: index, match: match, origin: origin, demands: demands)
+    }
+
+    package var goal: Goal { demands.goal }
+    package var allowEncoded: PathConstructs { demands.allowEncoded }
     package var rollout: Rollout { demands.rollout }
     package var signing: SigningForm { demands.signing }
     package var challenge: ChallengeRule { demands.challenge }
@@ -260,22 +273,15 @@ extension Rule {
     ///
     /// It is in no rule set, so that its number is that of no rule.
     package static func openingSessions(apps: [String]) -> Rule {
-        var demands = Demands(salt: "sessions")
+        var demands = Demands(salt: "sessions", mode: .enforce)
         demands.signing = .lines(.all, headers: [])
         demands.challenge = .required
         // Beside other requests of the app, which may overtake it. The challenge is spent in any
         // case.
         demands.counter = .standard
         demands.apps = .named(apps)
-        return Rule(
-            id: "sessions",
-            index: .max,
-            match: .all,
-            goal: .session,
-            origin: nil,
-            mode: .enforce,
-            demands: demands
-        )
+        demands.goal = .session
+        return Rule(id: "sessions", index: .max, match: .all, origin: nil, demands: demands)
     }
 }
 

@@ -114,7 +114,7 @@ package final class RuleSet: Sendable {
     ) -> Route {
         let methods = index.methods(method)
         var search = RouteIndex.Search(methods: methods ?? RouteIndex.otherMethod, from: client)
-        index.find(&search, host: host, view.bytes.span, view.ends.span)
+        index.find(&search, host: host, bytes: view.bytes.span, ends: view.ends.span)
         let found = number(search)
         let rule = rules[found]
         if let reason = view.refusal(allowing: rule.allowEncoded) {
@@ -199,7 +199,7 @@ package final class RuleSet: Sendable {
             let odd = (walks < Self.walksMax ? search.decisive : index.odd).intersection(made)
             let walk = view.visitInterpretations(steps.union(odd), odd: odd, depth: depth) {
                 search.begin($0)
-                index.find(&search, host: host, $1, $2)
+                index.find(&search, host: host, bytes: $1, ends: $2)
                 return visitor($0, number(search), $1, $2)
             }
             guard walk == .complete, walks < Self.walksMax,
@@ -267,12 +267,12 @@ extension RuleSet {
     ) -> [Interpretation] {
         let methods = index.methods(method) ?? RouteIndex.otherMethod
         var search = RouteIndex.Search(methods: methods, from: client)
-        index.find(&search, host: host, view.bytes.span, view.ends.span)
+        index.find(&search, host: host, bytes: view.bytes.span, ends: view.ends.span)
         let found = number(search)
         var all = [
             Interpretation(
                 interpretation: .asWritten,
-                path: Self.path(.asWritten, view.bytes.span, view.ends.span),
+                path: Self.path(.asWritten, of: view.bytes.span, ends: view.ends.span),
                 rule: rules[found],
                 isRival: false
             )
@@ -285,7 +285,7 @@ extension RuleSet {
             all.append(
                 Interpretation(
                     interpretation: interpretation,
-                    path: Self.path(interpretation, bytes, ends),
+                    path: Self.path(interpretation, of: bytes, ends: ends),
                     rule: rules[number],
                     isRival: isRival(number, of: found, interpretation)
                 )
@@ -297,8 +297,8 @@ extension RuleSet {
 
     private static func path(
         _ interpretation: PathInterpretation,
-        _ bytes: Span<UInt8>,
-        _ ends: Span<UInt32>
+        of bytes: Span<UInt8>,
+        ends: Span<UInt32>
     ) -> [UInt8] {
         guard !ends.isEmpty else { return [UInt8(ascii: "/")] }
         var path: [UInt8] = []

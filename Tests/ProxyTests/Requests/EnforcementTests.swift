@@ -12,14 +12,13 @@ import Testing
     private static let address = IPAddress.v4(0x0A00_0001)
 
     private func enforcement(_ mode: Mode, _ rollout: Rollout, signer: KeyID?) -> Enforcement {
-        var demands = Rule.Demands(salt: "sample")
+        var demands = Rule.Demands(salt: "sample", mode: mode)
         demands.rollout = rollout
         let rule = Rule(
             id: "sample",
             index: 0,
             match: RouteMatch(),
             origin: mode == .deny ? nil : OriginIndex(0),
-            mode: mode,
             demands: demands
         )
         return Enforcement(rule, signer: signer, address: Self.address, at: Self.now)

@@ -51,7 +51,7 @@ extension Rule {
         onError: DependencyErrorRule = .refuse,
         device: DeviceRule? = nil
     ) -> Rule {
-        var demands = Demands(salt: "sample")
+        var demands = Demands(salt: "sample", mode: mode)
         demands.device = device
         demands.body = body
         demands.onError = onError
@@ -61,7 +61,6 @@ extension Rule {
             index: 0,
             match: RouteMatch(),
             origin: origin,
-            mode: mode,
             demands: demands
         )
     }

@@ -17,14 +17,13 @@ extension Rule {
     static let asking = naming { $0.also = [.check] }
 
     private static func naming(_ change: (inout Demands) -> Void) -> Rule {
-        var demands = Demands(salt: "tokens")
+        var demands = Demands(salt: "tokens", mode: .enforce)
         change(&demands)
         return Rule(
             id: "tokens",
             index: 0,
             match: RouteMatch(),
             origin: OriginIndex(0),
-            mode: .enforce,
             demands: demands
         )
     }

@@ -23,8 +23,7 @@ import Testing
                 index: index,
                 match: .all,
                 origin: OriginIndex(0),
-                mode: .enforce,
-                demands: Rule.Demands(salt: id)
+                mode: .enforce
             )
         }
         let fallback = Rule(id: "default", index: 2, match: .all, origin: nil, mode: .deny)
@@ -37,7 +36,7 @@ import Testing
 
     private func agreed(_ requests: RolloutRequest...) throws -> RolloutOrders {
         var orders = RolloutOrders()
-        for request in requests { _ = try orders.take(request, note, rules) }
+        for request in requests { _ = try orders.take(request, note: note, rules: rules) }
         return orders
     }
 
@@ -55,7 +54,7 @@ import Testing
 
     @Test func `a brake that was taken alone holds over newer orders about single rules`() throws {
         var orders = FleetOrders(version: 4)
-        try expectEqual(orders.pend(.observeAll, note, rules)?.to, "observe")
+        try expectEqual(orders.pend(.observeAll, note: note, rules: rules)?.to, "observe")
         expectEqual(modes(orders), ["observe", "observe"])
         let next = try agreed(.order(.share(.whole), rule: "orders"))
         try expectEqual(orders.take(version: 5, next, [change(5, "orders")]), [])
@@ -73,7 +72,7 @@ import Testing
         }
         let same = try agreed(.order(.observe, rule: "carts"))
         var orders = FleetOrders(version: 4, agreed: same)
-        _ = try orders.pend(.observeAll, note, rules)
+        _ = try orders.pend(.observeAll, note: note, rules: rules)
         // The database had lost the fourth, which is the fifth now.
         expectEqual(orders.take(version: 5, same, [written(5)]), [])
         expectEqual(modes(orders), ["observe", "observe"])
@@ -89,7 +88,7 @@ import Testing
     ) throws {
         var orders = FleetOrders(version: 4)
         let brake: RolloutRequest = rule.map { .order(.observe, rule: $0) } ?? .observeAll
-        #expect(try orders.pend(brake, note, rules) != nil)
+        #expect(try orders.pend(brake, note: note, rules: rules) != nil)
         // The fleet had it before this gateway was given the brake, or in the same second.
         let next = try agreed(.order(.share(.whole), rule: "orders"))
         let ended = try orders.take(version: 5, next, [change(5, rule, later: later)])
@@ -99,7 +98,7 @@ import Testing
 
     @Test func `a rule that was stopped alone goes by a newer order about it`() throws {
         var orders = FleetOrders(version: 4)
-        #expect(try orders.pend(.order(.observe, rule: "orders"), note, rules) != nil)
+        #expect(try orders.pend(.order(.observe, rule: "orders"), note: note, rules: rules) != nil)
         expectEqual(modes(orders), ["observe", "enforce"])
         let next = try agreed(.order(.observe, rule: "carts"))
         try expectEqual(orders.take(version: 5, next, [change(5, "carts")]), [])
@@ -118,16 +117,16 @@ import Testing
             .resumeAll, .file(rule: "orders"), .order(.share(.none), rule: "orders"),
             .order(.off, rule: "orders"),
         ] {
-            try expectEqual(orders.pend(request, note, rules), nil)
+            try expectEqual(orders.pend(request, note: note, rules: rules), nil)
         }
         expectEqual(orders, before)
         #expect(throws: RolloutOrders.Fault.unknownRule) {
-            try orders.pend(.order(.observe, rule: "none"), note, rules)
+            try orders.pend(.order(.observe, rule: "none"), note: note, rules: rules)
         }
         // A brake that the fleet has never heard of can be taken back.
         var alone = FleetOrders(version: 4)
-        _ = try alone.pend(.observeAll, note, rules)
-        #expect(try alone.pend(.resumeAll, note, rules) != nil)
+        _ = try alone.pend(.observeAll, note: note, rules: rules)
+        #expect(try alone.pend(.resumeAll, note: note, rules: rules) != nil)
         expectEqual(alone, FleetOrders(version: 4))
     }
 
@@ -150,7 +149,7 @@ import Testing
         let start = FleetOrders(version: 4)
         var here = start
         var there = start
-        _ = try here.pend(.observeAll, note, rules)
+        _ = try here.pend(.observeAll, note: note, rules: rules)
         let next = try agreed(.order(.observe, rule: "orders"))
         _ = try there.take(version: 5, next, [change(5, "orders")])
         here.merge(there, ended: [])
@@ -175,8 +174,8 @@ import Testing
 
     @Test func `they are kept as they are`() throws {
         var orders = FleetOrders(version: 12, agreed: try agreed(.order(.off, rule: "carts")))
-        _ = try orders.pend(.observeAll, note, rules)
-        _ = try orders.pend(.order(.observe, rule: "orders"), note, rules)
+        _ = try orders.pend(.observeAll, note: note, rules: rules)
+        _ = try orders.pend(.order(.observe, rule: "orders"), note: note, rules: rules)
         try expectEqual(FleetOrders(json: orders.json.span), orders)
         for text in ["{}", #"{"version":1,"order":2}"#, #"{"version":2,"order":2,"agreed":"{}"}"#] {
             #expect(throws: JSONError.self) { try FleetOrders(json: Array(text.utf8).span) }

@@ -21,7 +21,7 @@ import Testing
         func rule(_ id: String, _ index: Int, _ mode: Mode, _ percent: String = "100%") throws
             -> Rule
         {
-            var demands = Rule.Demands(salt: id)
+            var demands = Rule.Demands(salt: id, mode: mode)
             let share = try #require(Share(percent: percent))
             demands.rollout = Rollout(.fixed(share), by: .address, salt: "pepper")
             demands.counter = .window(8)
@@ -31,7 +31,6 @@ import Testing
                 index: index,
                 match: match,
                 origin: OriginIndex(0),
-                mode: mode,
                 demands: demands
             )
         }
@@ -83,7 +82,7 @@ import Testing
         let dates = (Self.now.advanced(bySeconds: -100), Self.now.advanced(bySeconds: 100))
         let (start, end) = (try #require(Share(percent: "0%")), Share.whole)
         let match = RouteMatch(path: try PathPattern("/orders"))
-        var demands = Rule.Demands(salt: "orders")
+        var demands = Rule.Demands(salt: "orders", mode: .enforce)
         demands.rollout = Rollout(
             .growing(from: dates.0, to: dates.1, start: start, end: end),
             salt: "orders"
@@ -93,7 +92,6 @@ import Testing
             index: 0,
             match: match,
             origin: OriginIndex(0),
-            mode: .enforce,
             demands: demands
         )
         let fallback = Rule(id: "default", index: 1, match: .all, origin: nil, mode: .deny)
@@ -101,7 +99,7 @@ import Testing
         func order(_ text: String) throws -> RolloutOrders {
             var orders = RolloutOrders()
             let request = RolloutRequest.order(try Self.share(text), rule: "orders")
-            _ = try orders.take(request, try Self.note(), rules)
+            _ = try orders.take(request, note: try Self.note(), rules: rules)
             return orders
         }
         let ramp = RolloutOrders()
@@ -122,7 +120,7 @@ import Testing
                 case (let rule, "file"): .file(rule: rule)
                 case (let rule, let to): .order(try share(to), rule: rule)
                 }
-            _ = try orders.take(request, try note(), try rules())
+            _ = try orders.take(request, note: try note(), rules: try rules())
         }
         return orders
     }
@@ -133,7 +131,7 @@ import Testing
         let note = try #require(
             RolloutNote(at: Self.now, by: RolloutNote.guardName, why: "20 of 90 installs refused")
         )
-        let change = try orders.take(.order(.observe, rule: "orders"), note, rules)
+        let change = try orders.take(.order(.observe, rule: "orders"), note: note, rules: rules)
         expectEqual(change.to, "observe (guard)")
         orders = try RolloutOrders(json: orders.json.span)
         let standing = orders.standing(of: rules.rules[0])
@@ -141,10 +139,14 @@ import Testing
         expectEqual(standing.rule.mode, .observe)
         expectEqual(standing.orderText?.contains("its guard has fallen, it is observe ("), true)
         expectEqual(orders.standing(of: rules.rules[1]).source, .file)
-        _ = try orders.take(.order(try Self.share("1%"), rule: "orders"), try Self.note(), rules)
+        _ = try orders.take(
+            .order(try Self.share("1%"), rule: "orders"),
+            note: try Self.note(),
+            rules: rules
+        )
         expectEqual(orders.standing(of: rules.rules[0]).source, .command)
-        _ = try orders.take(.order(.observe, rule: "orders"), note, rules)
-        _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
+        _ = try orders.take(.order(.observe, rule: "orders"), note: note, rules: rules)
+        _ = try orders.take(.file(rule: "orders"), note: try Self.note(), rules: rules)
         #expect(orders.isEmpty)
     }
 
@@ -159,13 +161,12 @@ import Testing
         )
         let old = rules.rules[0]
         var demands = old.demands
-        demands.rollout = Rollout(ramp, salt: "orders")
+        (demands.mode, demands.rollout) = (.enforce, Rollout(ramp, salt: "orders"))
         let rule = Rule(
             id: old.id,
             index: 0,
             match: old.match,
             origin: old.origin,
-            mode: .enforce,
             demands: demands
         )
         let others = Array(rules.rules[1...].dropLast())
@@ -184,27 +185,35 @@ import Testing
             let rule = orders.standing(of: rules.rules[0]).rule
             return rule.rollout.share(at: Self.now.advanced(bySeconds: second)).millionths
         }
-        _ = try orders.take(.order(.observe, rule: "orders"), try note(300), rules)
+        _ = try orders.take(.order(.observe, rule: "orders"), note: try note(300), rules: rules)
         expectEqual(
             orders.standing(of: rules.rules[0]).rampText?.contains("stands at 30% since"),
             true
         )
         // An order between, and a second fall under it.
         let five = RolloutRequest.order(try Self.share("5%"), rule: "orders")
-        _ = try orders.take(five, try note(400, by: "uid 0"), rules)
-        _ = try orders.take(.order(.observe, rule: "orders"), try note(500), rules)
+        _ = try orders.take(five, note: try note(400, by: "uid 0"), rules: rules)
+        _ = try orders.take(.order(.observe, rule: "orders"), note: try note(500), rules: rules)
         orders = try RolloutOrders(json: orders.json.span)
-        let given = try orders.take(.file(rule: "orders"), try note(5_300, by: "uid 0"), rules)
+        let given = try orders.take(
+            .file(rule: "orders"),
+            note: try note(5_300, by: "uid 0"),
+            rules: rules
+        )
         #expect(given.to.hasSuffix(" by key (delayed)"))
         expectEqual(share(5_300), 300_000)
         expectEqual(share(5_700), 700_000)
         expectEqual(share(6_000), 1_000_000)
         // It falls again, at 50 %.
-        _ = try orders.take(.order(.observe, rule: "orders"), try note(5_500), rules)
+        _ = try orders.take(.order(.observe, rule: "orders"), note: try note(5_500), rules: rules)
         let standing = orders.standing(of: rules.rules[0])
         expectEqual(standing.rampText?.contains("stands at 50% since"), true)
         expectEqual(standing.source, .guarded)
-        _ = try orders.take(.file(rule: "orders"), try note(100_000, by: "uid 0"), rules)
+        _ = try orders.take(
+            .file(rule: "orders"),
+            note: try note(100_000, by: "uid 0"),
+            rules: rules
+        )
         orders = try RolloutOrders(json: orders.json.span)
         expectEqual(share(100_000), 500_000)
         expectEqual(
@@ -214,15 +223,15 @@ import Testing
             true
         )
         // The emergency switch keeps what is known of it.
-        _ = try orders.take(.observeAll, try note(100_001, by: "uid 0"), rules)
+        _ = try orders.take(.observeAll, note: try note(100_001, by: "uid 0"), rules: rules)
         expectEqual(orders.standing(of: rules.rules[0]).source, .emergency)
-        _ = try orders.take(.resumeAll, try note(100_002, by: "uid 0"), rules)
+        _ = try orders.take(.resumeAll, note: try note(100_002, by: "uid 0"), rules: rules)
         expectEqual(share(100_000), 500_000)
         // A ramp with other dates counts as it is written.
         let other = try Self.growing(2_000)
         expectEqual(orders.standing(of: other.rules[0]).source, .file)
-        _ = try orders.take(.observeAll, try note(100_003, by: "uid 0"), other)
-        _ = try orders.take(.resumeAll, try note(100_004, by: "uid 0"), other)
+        _ = try orders.take(.observeAll, note: try note(100_003, by: "uid 0"), rules: other)
+        _ = try orders.take(.resumeAll, note: try note(100_004, by: "uid 0"), rules: other)
         #expect(orders.isEmpty)
     }
 
@@ -233,14 +242,14 @@ import Testing
         let fall = RolloutRequest.order(.observe, rule: "orders")
         for (rules, note) in [(try Self.growing(), late), (try Self.rules(), late)] {
             var orders = RolloutOrders()
-            _ = try orders.take(fall, note, rules)
+            _ = try orders.take(fall, note: note, rules: rules)
             #expect(orders.pauses.isEmpty)
-            _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
+            _ = try orders.take(.file(rule: "orders"), note: try Self.note(), rules: rules)
             #expect(orders.isEmpty)
         }
         // An operator's own order is none of a guard's, and stops nothing.
         var orders = RolloutOrders()
-        _ = try orders.take(fall, try Self.note(), try Self.growing())
+        _ = try orders.take(fall, note: try Self.note(), rules: try Self.growing())
         #expect(orders.pauses.isEmpty)
     }
 
@@ -251,10 +260,10 @@ import Testing
             let fall = try #require(
                 RolloutNote(at: Self.now, by: RolloutNote.guardName, why: "")
             )
-            _ = try orders.take(.order(.observe, rule: "orders"), fall, rules)
+            _ = try orders.take(.order(.observe, rule: "orders"), note: fall, rules: rules)
             let at = Self.now.advanced(bySeconds: second)
             let note = try #require(RolloutNote(at: at, by: "uid 0", why: ""))
-            _ = try orders.take(.file(rule: "orders"), note, rules)
+            _ = try orders.take(.file(rule: "orders"), note: note, rules: rules)
             let delay = orders.pauses["orders"]?.delay
             expectEqual(delay, late)
             _ = orders.rules(rules)
@@ -279,8 +288,8 @@ import Testing
         let rules = try Self.rules()
         let change = try orders.take(
             .order(try Self.share("10%"), rule: "orders"),
-            try Self.note("the new build"),
-            rules
+            note: try Self.note("the new build"),
+            rules: rules
         )
         expectEqual(change.from, "enforce, 25% by address (file)")
         expectEqual(change.to, "enforce, 10% by address (command)")
@@ -288,11 +297,15 @@ import Testing
         let ordered = orders.rules(rules).rules[0]
         expectEqual(ordered.rollout.salt, "pepper")
         expectEqual(ordered.counter, .window(8))
-        _ = try orders.take(.order(try Self.share("1%"), rule: "watched"), try Self.note(), rules)
-        _ = try orders.take(.order(.off, rule: "orders"), try Self.note(), rules)
+        _ = try orders.take(
+            .order(try Self.share("1%"), rule: "watched"),
+            note: try Self.note(),
+            rules: rules
+        )
+        _ = try orders.take(.order(.off, rule: "orders"), note: try Self.note(), rules: rules)
         try expectEqual(Self.modes(orders), ["off", "enforce, 1% by address", "off", "deny"])
-        _ = try orders.take(.file(rule: "orders"), try Self.note(), rules)
-        _ = try orders.take(.file(rule: "watched"), try Self.note(), rules)
+        _ = try orders.take(.file(rule: "orders"), note: try Self.note(), rules: rules)
+        _ = try orders.take(.file(rule: "watched"), note: try Self.note(), rules: rules)
         #expect(orders.isEmpty)
         #expect(orders.rules(rules) === rules)
     }
@@ -304,7 +317,11 @@ import Testing
             ("nobody", .unknownRule),
         ] {
             #expect(throws: fault) {
-                try orders.take(.order(.observe, rule: id), try Self.note(), try Self.rules())
+                try orders.take(
+                    .order(.observe, rule: id),
+                    note: try Self.note(),
+                    rules: try Self.rules()
+                )
             }
         }
         #expect(orders.isEmpty)
@@ -313,15 +330,23 @@ import Testing
     @Test func `the emergency switch stops refusals alone, and orders outlive it`() throws {
         var orders = RolloutOrders()
         let rules = try Self.rules()
-        _ = try orders.take(.order(try Self.share("50%"), rule: "watched"), try Self.note(), rules)
-        _ = try orders.take(.observeAll, try Self.note("on fire"), rules)
+        _ = try orders.take(
+            .order(try Self.share("50%"), rule: "watched"),
+            note: try Self.note(),
+            rules: rules
+        )
+        _ = try orders.take(.observeAll, note: try Self.note("on fire"), rules: rules)
         // What denies goes on to deny, and what is off stays off.
         try expectEqual(Self.modes(orders), ["observe", "observe", "off", "deny"])
         expectEqual(orders.standing(of: rules.rules[0]).source, .emergency)
         // An order is kept for later.
-        _ = try orders.take(.order(try Self.share("5%"), rule: "orders"), try Self.note(), rules)
+        _ = try orders.take(
+            .order(try Self.share("5%"), rule: "orders"),
+            note: try Self.note(),
+            rules: rules
+        )
         try expectEqual(Self.modes(orders)[0], "observe")
-        _ = try orders.take(.resumeAll, try Self.note(), rules)
+        _ = try orders.take(.resumeAll, note: try Self.note(), rules: rules)
         try expectEqual(
             Self.modes(orders),
             ["enforce, 5% by address", "enforce, 50% by address", "off", "deny"]
@@ -331,11 +356,11 @@ import Testing
     @Test func `an order for a rule that is gone can be taken back`() throws {
         var orders = RolloutOrders()
         let rules = try Self.rules()
-        _ = try orders.take(.order(.observe, rule: "orders"), try Self.note(), rules)
+        _ = try orders.take(.order(.observe, rule: "orders"), note: try Self.note(), rules: rules)
         let fallback = Rule(id: "default", index: 0, match: .all, origin: nil, mode: .deny)
         let fewer = try #require(RuleSet([], default: fallback))
         expectEqual(orders.rules(fewer).rules.map(\.modeText), ["deny"])
-        _ = try orders.take(.file(rule: "orders"), try Self.note(), fewer)
+        _ = try orders.take(.file(rule: "orders"), note: try Self.note(), rules: fewer)
         #expect(orders.isEmpty)
     }
 
@@ -358,22 +383,30 @@ import Testing
         )
         let set = try #require(RuleSet(rules, default: fallback))
         for rule in rules.dropLast() {
-            _ = try orders.take(.order(.observe, rule: rule.id), try Self.note(), set)
+            _ = try orders.take(.order(.observe, rule: rule.id), note: try Self.note(), rules: set)
         }
         let last = "r\(RolloutOrders.entriesMax)"
         #expect(throws: RolloutOrders.Fault.full) {
-            try orders.take(.order(.observe, rule: last), try Self.note(), set)
+            try orders.take(.order(.observe, rule: last), note: try Self.note(), rules: set)
         }
-        _ = try orders.take(.order(.off, rule: "r0"), try Self.note(), set)
+        _ = try orders.take(.order(.off, rule: "r0"), note: try Self.note(), rules: set)
         #expect(orders.json.count < 1 << 20)
     }
 
     @Test func `a orders is read as it was written`() throws {
         var orders = RolloutOrders()
         let rules = try Self.rules()
-        _ = try orders.take(.order(try Self.share("0.5%"), rule: "orders"), try Self.note(), rules)
-        _ = try orders.take(.order(.off, rule: "watched"), try Self.note("\"quoted\" ä"), rules)
-        _ = try orders.take(.observeAll, try Self.note("on fire"), rules)
+        _ = try orders.take(
+            .order(try Self.share("0.5%"), rule: "orders"),
+            note: try Self.note(),
+            rules: rules
+        )
+        _ = try orders.take(
+            .order(.off, rule: "watched"),
+            note: try Self.note("\"quoted\" ä"),
+            rules: rules
+        )
+        _ = try orders.take(.observeAll, note: try Self.note("on fire"), rules: rules)
         let json = orders.json
         try expectEqual(RolloutOrders(json: json.span), orders)
         try expectEqual(RolloutOrders(json: RolloutOrders().json.span), RolloutOrders())

@@ -86,7 +86,7 @@ package struct FleetCommands: Sendable {
         let facts = rules.rules.map { RuleFacts(orders.standing(of: $0), filed: $0, origin: "") }
         var out = JSONWriter(.indented)
         out.object { out in
-            out.objects("rules", facts) { $1.write(into: &$0) }
+            out.objects("rules", of: facts) { $1.write(into: &$0) }
             out.member("fleet_order", newest.version)
         }
         return (facts.lines, out.text + "\n", newest.version)
@@ -146,7 +146,7 @@ package struct FleetCommands: Sendable {
             out.member("order", reading.version)
             out.member("rules_differ", facts.rulesDiffer)
             out.texts("warnings", warnings)
-            out.objects("gateways", facts.gateways) { $1.write(into: &$0) }
+            out.objects("gateways", of: facts.gateways) { $1.write(into: &$0) }
         }
         return Status(
             lines: lines + "order \(reading.version)\n",

@@ -68,7 +68,7 @@ extension Rollouts {
         var reached = state.value.reached
         do throws(RolloutOrders.Fault) {
             let rules = plane.configuration.fileRules
-            guard let change = try reached.pend(order.call.request, note, rules) else {
+            guard let change = try reached.pend(order.call.request, note: note, rules: rules) else {
                 return false
             }
             plane.log.warning(

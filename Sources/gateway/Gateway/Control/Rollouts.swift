@@ -122,7 +122,11 @@ final class Rollouts: OrderTaking {
         if let fleet { return decide(next, note: note, fleet: fleet) }
         var orders = state.value.orders
         do throws(RolloutOrders.Fault) {
-            let change = try orders.take(next.call.request, note, plane.configuration.fileRules)
+            let change = try orders.take(
+                next.call.request,
+                note: note,
+                rules: plane.configuration.fileRules
+            )
             save(FleetOrders(agreed: orders), [FleetOrders.Change(alone: change)], by: next)
         } catch {
             ended(next, .impossible(error))

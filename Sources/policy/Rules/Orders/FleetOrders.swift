@@ -75,7 +75,7 @@ package struct FleetOrders: Equatable, Sendable {
         var orders = agreed
         for order in pending {
             do throws(RolloutOrders.Fault) {
-                _ = try orders.take(order.request, order.note, rules)
+                _ = try orders.take(order.request, note: order.note, rules: rules)
             } catch {
                 // The rule is gone, or verifies nothing: it refuses no client.
                 continue
@@ -145,8 +145,8 @@ package struct FleetOrders: Equatable, Sendable {
     ///   not refused now, so it has to wait for the database.
     package mutating func pend(
         _ request: RolloutRequest,
-        _ note: RolloutNote,
-        _ rules: RuleSet
+        note: RolloutNote,
+        rules: RuleSet
     ) throws(RolloutOrders.Fault) -> RolloutOrders.Change? {
         let order: Pending
         switch request {
@@ -167,7 +167,7 @@ package struct FleetOrders: Equatable, Sendable {
         case .order(.share, _), .order(.off, _), .file: return nil
         }
         var orders = orders(rules)
-        let change = try orders.take(request, note, rules)
+        let change = try orders.take(request, note: note, rules: rules)
         pending.removeAll { $0.rule == order.rule }
         pending.append(order)
         return change

@@ -36,8 +36,14 @@ extension Rule {
     package func ordered(_ order: RolloutOrder) -> Rule {
         guard mode.verifies else { return self }
         switch order {
-        case .off: return changed(.off, nil)
-        case .observe: return changed(.observe, demands)
+        case .off:
+            var bare = Demands(salt: id, mode: .off)
+            bare.allowEncoded = allowEncoded
+            return demanding(bare)
+        case .observe:
+            var demands = demands
+            demands.mode = .observe
+            return demanding(demands)
         case .share(let share):
             return ordered(to: Rollout(.fixed(share), by: rollout.subject, salt: rollout.salt))
         }
@@ -46,21 +52,12 @@ extension Rule {
     /// The rule, enforced for another share.
     func ordered(to rollout: Rollout) -> Rule {
         var demands = demands
-        demands.rollout = rollout
-        return changed(.enforce, demands)
+        (demands.mode, demands.rollout) = (.enforce, rollout)
+        return demanding(demands)
     }
 
-    private func changed(_ mode: Mode, _ demands: Demands?) -> Rule {
-        Rule(
-            id: id,
-            index: index,
-            match: match,
-            goal: goal,
-            origin: origin,
-            mode: mode,
-            allowEncoded: allowEncoded,
-            demands: demands
-        )
+    private func demanding(_ demands: Demands) -> Rule {
+        Rule(id: id, index: index, match: match, origin: origin, demands: demands)
     }
 
     /// The mode, and the rollout where it matters: `enforce, 25% by key`.

@@ -18,7 +18,7 @@ extension RolloutOrders {
         out.object { out in
             out.member("version", Self.version)
             if let emergency { out.object("emergency") { $0.note(emergency) } }
-            out.objects("rules", entries.sorted(by: { $0.key < $1.key })) { out, item in
+            out.objects("rules", of: entries.sorted(by: { $0.key < $1.key })) { out, item in
                 let (id, entry) = item
                 out.member("id", id)
                 out.member("to", entry.order.text)
@@ -30,7 +30,7 @@ extension RolloutOrders {
     }
 
     private func writePauses(into out: inout JSONWriter) {
-        out.objects("ramps", pauses.sorted(by: { $0.key < $1.key })) { out, item in
+        out.objects("ramps", of: pauses.sorted(by: { $0.key < $1.key })) { out, item in
             let (id, pause) = item
             out.member("id", id)
             out.member("ramp", pause.ramp)
@@ -139,7 +139,7 @@ extension FleetOrders {
             out.member("version", Self.version)
             out.member("order", version)
             out.member("agreed", String(decoding: agreed.json, as: UTF8.self))
-            out.objects("pending", pending) { out, order in
+            out.objects("pending", of: pending) { out, order in
                 if let rule = order.rule { out.member("rule", rule) }
                 out.member("to", order.order.text)
                 out.note(order.note)

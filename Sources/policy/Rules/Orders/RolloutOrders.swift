@@ -55,8 +55,8 @@ package struct RolloutOrders: Equatable, Sendable {
     /// - Returns: the change for the audit log.
     package mutating func take(
         _ request: RolloutRequest,
-        _ note: RolloutNote,
-        _ rules: RuleSet
+        note: RolloutNote,
+        rules: RuleSet
     ) throws(Fault) -> Change {
         defer { forgetPauses(rules) }
         switch request {
@@ -94,18 +94,33 @@ package struct RolloutOrders: Equatable, Sendable {
 
     /// The state of a rule of the files.
     package func standing(of rule: Rule) -> RolloutStanding {
-        guard rule.mode.verifies else { return RolloutStanding(rule, .file, nil) }
+        guard rule.mode.verifies else { return RolloutStanding(rule, from: .file, note: nil) }
         let pause = pauses[rule.id].flatMap { $0.isOf(rule) ? $0 : nil }
         let ramp = pause?.text(of: rule)
-        var standing = RolloutStanding(rule, .file, nil)
+        var standing = RolloutStanding(rule, from: .file, note: nil)
         if let entry = entries[rule.id] {
             let source: RolloutStanding.Source = entry.note.isGuards ? .guarded : .command
-            standing = RolloutStanding(rule.ordered(entry.order), source, entry.note, ramp)
+            standing = RolloutStanding(
+                rule.ordered(entry.order),
+                from: source,
+                note: entry.note,
+                rampText: ramp
+            )
         } else if let pause, case .resumed(let note) = pause.state, pause.delay > 0 {
-            standing = RolloutStanding(rule.delayed(by: pause.delay), .delayed, note, ramp)
+            standing = RolloutStanding(
+                rule.delayed(by: pause.delay),
+                from: .delayed,
+                note: note,
+                rampText: ramp
+            )
         }
         guard let emergency, standing.rule.mode == .enforce else { return standing }
-        return RolloutStanding(rule.ordered(.observe), .emergency, emergency, standing.rampText)
+        return RolloutStanding(
+            rule.ordered(.observe),
+            from: .emergency,
+            note: emergency,
+            rampText: standing.rampText
+        )
     }
 
     /// The rules that event loops serve.
@@ -171,7 +186,7 @@ package struct RolloutStanding: Sendable {
     /// The effect of a guard on the file's ramp; `nil` where the ramp follows its dates.
     package let rampText: String?
 
-    init(_ rule: Rule, _ source: Source, _ note: RolloutNote?, _ rampText: String? = nil) {
+    init(_ rule: Rule, from source: Source, note: RolloutNote?, rampText: String? = nil) {
         (self.rule, self.source, self.note, self.rampText) = (rule, source, note, rampText)
     }
 
