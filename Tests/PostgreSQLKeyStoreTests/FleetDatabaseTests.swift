@@ -20,13 +20,10 @@ import Testing
     private func change(_ version: Int64, rule: String? = "orders") -> FleetChange {
         FleetChange(
             version: version,
-            at: 7,
-            by: "uid 0",
-            why: "",
             rule: rule,
             from: "enforce",
             to: "observe",
-            gateway: "g1"
+            note: .init(at: 7, by: "uid 0", why: "", gateway: "g1")
         )
     }
 
@@ -76,21 +73,23 @@ import Testing
         expectEqual(try database.answers(to: question, by: 99).map(\.name), ["g1"])
         let change = FleetChange(
             version: 1,
-            at: 7,
-            by: "\u{1B}",
-            why: String(repeating: "w", count: 4_000),
             rule: "r\n",
             from: "\u{7}",
             to: "\u{2028}",
-            gateway: "\u{1B}c"
+            note: .init(
+                at: 7,
+                by: "\u{1B}",
+                why: String(repeating: "w", count: 4_000),
+                gateway: "\u{1B}c"
+            )
         )
         #expect(try database.set("a", change, replacing: 0))
         let told = try #require(try database.lastChanges(atMost: 1).first)
         expectEqual(
-            [told.by, told.rule ?? "", told.from, told.to, told.gateway],
+            [told.note.by, told.rule ?? "", told.from, told.to, told.note.gateway],
             ["\u{FFFD}", "r\u{FFFD}", "\u{FFFD}", "\u{FFFD}", "\u{FFFD}c"]
         )
-        expectEqual(told.why.count, 512)
+        expectEqual(told.note.why.count, 512)
     }
 
     @Test func `of writers at the same moment one wins`() throws {
@@ -118,9 +117,7 @@ import Testing
                 slot: slot,
                 span: 300,
                 since: 4,
-                passed: passed,
-                refused: [],
-                broken: [2]
+                sketches: .init(passed: passed, refused: [], broken: [2])
             )
         }
         var exchange = FleetExchange()
@@ -137,7 +134,7 @@ import Testing
         #expect(second.now > 1_700_000_000)
         expectEqual(Set(second.counts.map(\.slot)), [7, 8])
         let last = try #require(second.counts.first { $0.slot == 8 })
-        #expect(last.rule == "orders" && last.passed == [3] && last.refused == [])
+        #expect(last.rule == "orders" && last.sketches.passed == [3] && last.sketches.refused == [])
         #expect(last.broken == [2] && last.since == 4 && last.span == 300)
         // What was written long ago is known, and what no window has goes.
         let link = DatabaseLink(settings)

@@ -103,8 +103,8 @@ package final class FleetDatabase: Sendable {
             """,
             [
                 .text(count.rule), .number(count.slot), .number(instance), .number(count.span),
-                .number(count.since), .bytes(count.passed), .bytes(count.refused),
-                .bytes(count.broken),
+                .number(count.since), .bytes(count.sketches.passed), .bytes(count.sketches.refused),
+                .bytes(count.sketches.broken),
             ]
         )
     }
@@ -158,9 +158,11 @@ package final class FleetDatabase: Sendable {
                 slot: try row.present(1),
                 span: try row.present(2),
                 since: try row.present(3),
-                passed: row.bytes(4) ?? [],
-                refused: row.bytes(5) ?? [],
-                broken: row.bytes(6) ?? []
+                sketches: FleetCount.Sketches(
+                    passed: row.bytes(4) ?? [],
+                    refused: row.bytes(5) ?? [],
+                    broken: row.bytes(6) ?? []
+                )
             )
         }
         reading.now = try found[1][0].present(0)
@@ -266,17 +268,20 @@ package final class FleetDatabase: Sendable {
     /// The oldest first.
     private static func changes(_ rows: DatabaseRows) throws(JournalError) -> [FleetChange] {
         try rows.reversed().map { (row) throws(JournalError) in
-            FleetChange(
+            var change = FleetChange(
                 version: try row.present(0),
-                at: try row.present(1),
-                by: row.line(2),
-                why: row.line(3),
                 rule: row.text(4) == nil ? nil : row.line(4),
                 from: row.line(5),
                 to: row.line(6),
-                gateway: row.line(7),
-                ticket: row.bytes(8) ?? []
+                note: FleetChange.Note(
+                    at: try row.present(1),
+                    by: row.line(2),
+                    why: row.line(3),
+                    gateway: row.line(7)
+                )
             )
+            change.ticket = row.bytes(8) ?? []
+            return change
         }
     }
 
@@ -311,9 +316,10 @@ package final class FleetDatabase: Sendable {
                 SELECT version, $4, $5, $6, $7, $8, $9, $10, $11 FROM done RETURNING version
                 """,
                 [
-                    .number(version), .number(change.version), .text(orders), .number(change.at),
-                    .text(change.by), .text(change.why), .text(change.rule), .text(change.from),
-                    .text(change.to), .text(change.gateway), .bytes(change.ticket),
+                    .number(version), .number(change.version), .text(orders),
+                    .number(change.note.at), .text(change.note.by), .text(change.note.why),
+                    .text(change.rule), .text(change.from), .text(change.to),
+                    .text(change.note.gateway), .bytes(change.ticket),
                 ]
             ),
             DatabaseStatement(
@@ -417,56 +423,54 @@ package struct FleetCount: Sendable {
     package let span: Int64
     /// The version of the orders with which the counting began.
     package let since: Int64
-    /// Registers of sketches; no bytes for an empty one.
-    package let passed: [UInt8]
-    package let refused: [UInt8]
-    package let broken: [UInt8]
+    package let sketches: Sketches
 
-    package init(
-        rule: String,
-        slot: Int64,
-        span: Int64,
-        since: Int64,
-        passed: [UInt8],
-        refused: [UInt8],
-        broken: [UInt8]
-    ) {
+    /// Registers of sketches; no bytes for an empty one.
+    package struct Sketches: Sendable {
+        package let passed: [UInt8]
+        package let refused: [UInt8]
+        package let broken: [UInt8]
+
+        package init(passed: [UInt8], refused: [UInt8], broken: [UInt8]) {
+            (self.passed, self.refused, self.broken) = (passed, refused, broken)
+        }
+    }
+
+    package init(rule: String, slot: Int64, span: Int64, since: Int64, sketches: Sketches) {
         (self.rule, self.slot, self.span, self.since) = (rule, slot, span, since)
-        (self.passed, self.refused, self.broken) = (passed, refused, broken)
+        self.sketches = sketches
     }
 }
 
 /// A change of the fleet's orders, as the audit has it.
 package struct FleetChange: Sendable {
+    /// Who ordered it, when, why, and where.
+    package struct Note: Sendable {
+        /// Second of Unix time, by the clock of the gateway that took it.
+        package let at: Int64
+        package let by: String
+        package let why: String
+        /// The name of the gateway that took it.
+        package let gateway: String
+
+        package init(at: Int64, by: String, why: String, gateway: String) {
+            (self.at, self.by, self.why, self.gateway) = (at, by, why, gateway)
+        }
+    }
+
     /// The version of the orders that it has made.
     package let version: Int64
-    /// Second of Unix time, by the clock of the gateway that took it.
-    package let at: Int64
-    package let by: String
-    package let why: String
     /// `nil` for all rules.
     package let rule: String?
     package let from: String
     package let to: String
-    /// The name of the gateway that took it.
-    package let gateway: String
+    package let note: Note
     /// Made by the writer, to find the change again.
-    package let ticket: [UInt8]
+    package fileprivate(set) var ticket = FleetDatabase.ticket()
 
-    package init(
-        version: Int64,
-        at: Int64,
-        by: String,
-        why: String,
-        rule: String?,
-        from: String,
-        to: String,
-        gateway: String,
-        ticket: [UInt8] = FleetDatabase.ticket()
-    ) {
-        (self.version, self.at, self.by, self.why) = (version, at, by, why)
-        (self.rule, self.from, self.to) = (rule, from, to)
-        (self.gateway, self.ticket) = (gateway, ticket)
+    package init(version: Int64, rule: String?, from: String, to: String, note: Note) {
+        (self.version, self.rule, self.from, self.to) = (version, rule, from, to)
+        self.note = note
     }
 }
 

@@ -125,7 +125,7 @@ package struct FleetOrdering: Sendable {
             var next = orders.agreed
             let change: RolloutOrders.Change
             do throws(RolloutOrders.Fault) {
-                change = try next.take(order.request, order.note, rules)
+                change = try next.take(order.request, note: order.note, rules: rules)
             } catch {
                 // The rule is gone, or verifies nothing: the order would have no effect.
                 end(order)
@@ -167,7 +167,7 @@ package struct FleetOrdering: Sendable {
             var next = orders.agreed
             let change: RolloutOrders.Change
             do throws(RolloutOrders.Fault) {
-                change = try next.take(request, note, rules)
+                change = try next.take(request, note: note, rules: rules)
             } catch {
                 return .impossible(error)
             }
@@ -190,13 +190,15 @@ package struct FleetOrdering: Sendable {
     ) throws(JournalError) -> Bool {
         let row = FleetChange(
             version: orders.version + 1,
-            at: change.note.at.seconds,
-            by: change.note.by,
-            why: change.note.why,
             rule: change.rule,
             from: change.from,
             to: change.to,
-            gateway: gateway
+            note: FleetChange.Note(
+                at: change.note.at.seconds,
+                by: change.note.by,
+                why: change.note.why,
+                gateway: gateway
+            )
         )
         let isSet: Bool
         do throws(JournalError) {
@@ -224,12 +226,14 @@ package struct FleetOrdering: Sendable {
 extension FleetOrders.Change {
     /// `nil` where a text is none that this program writes.
     init?(_ row: FleetChange) {
-        let at = UnixTime(seconds: row.at)
-        guard let note = RolloutNote(at: at, by: row.by, why: row.why) else { return nil }
+        let at = UnixTime(seconds: row.note.at)
+        guard let note = RolloutNote(at: at, by: row.note.by, why: row.note.why) else {
+            return nil
+        }
         self.init(
             version: row.version,
             RolloutOrders.Change(rule: row.rule, from: row.from, to: row.to, note: note),
-            gateway: row.gateway
+            gateway: row.note.gateway
         )
     }
 }

@@ -168,9 +168,11 @@ final class Guards: Sendable {
                     slot: slot,
                     span: span,
                     since: since,
-                    passed: counts.passed.bytes,
-                    refused: counts.refused.bytes,
-                    broken: counts.broken.bytes
+                    sketches: FleetCount.Sketches(
+                        passed: counts.passed.bytes,
+                        refused: counts.refused.bytes,
+                        broken: counts.broken.bytes
+                    )
                 )
             }
         }
@@ -201,9 +203,9 @@ final class Guards: Sendable {
     private func add(_ count: FleetCount) -> Bool {
         guard let watch = state.value.watches[count.rule],
             watch.rule.window.components.seconds == count.span,
-            let passed = InstallSketch(bytes: count.passed),
-            let refused = InstallSketch(bytes: count.refused),
-            let broken = InstallSketch(bytes: count.broken)
+            let passed = InstallSketch(bytes: count.sketches.passed),
+            let refused = InstallSketch(bytes: count.sketches.refused),
+            let broken = InstallSketch(bytes: count.sketches.broken)
         else { return false }
         let since = state.value.since[count.rule] ?? 0
         guard count.since >= since else { return false }

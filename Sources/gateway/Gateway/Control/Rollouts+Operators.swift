@@ -55,7 +55,7 @@ extension Rollouts: RolloutTaking {
             let before = state.value.orders
             var after = before
             do throws(RolloutOrders.Fault) {
-                _ = try after.take(request, note, rules)
+                _ = try after.take(request, note: note, rules: rules)
             } catch {
                 return done(.impossible(error))
             }
@@ -98,6 +98,6 @@ extension Rule {
 extension FleetChange {
     /// The line of the audit; `nil` where a text is none that this program writes.
     fileprivate var line: [UInt8]? {
-        FleetOrders.Change(self)?.change.line(order: version, gateway: gateway)
+        FleetOrders.Change(self)?.change.line(order: version, gateway: note.gateway)
     }
 }
