@@ -82,14 +82,15 @@ extension Scenarios {
             }
 
             private static func record(of key: SoftwareKey) -> KeyRecord {
-                KeyRecord(
+                var record = KeyRecord(
                     keyID: key.keyID,
-                    platform: ClientSide.current == .android ? .android : .apple,
                     appID: Scenario.appID,
                     environment: .test,
                     publicKey: key.publicKey,
                     enrolledAt: nil
                 )
+                if ClientSide.current == .android { record.platform = .android }
+                return record
             }
 
             func keyID(_ number: Int) -> KeyID { keys[number].keyID }

@@ -216,20 +216,19 @@ extension Scenarios {
                 table = try KeyTable(
                     journal: try SQLiteKeyJournal(path: scenario.path("portcullis.db"))
                 )
-                table.enrol(
-                    KeyRecord(
-                        keyID: key.keyID,
-                        appID: device.appID,
-                        environment: .production,
-                        publicKey: key.publicKey,
-                        receipt: attested,
-                        receiptState: ReceiptState(
-                            createdAt: made.seconds,
-                            expiresAt: made.seconds + 90 * 86_400
-                        ),
-                        enrolledAt: made.seconds
-                    )
-                ) { _ in }
+                var record = KeyRecord(
+                    keyID: key.keyID,
+                    appID: device.appID,
+                    environment: .production,
+                    publicKey: key.publicKey,
+                    enrolledAt: made.seconds
+                )
+                record.receipt = attested
+                record.receiptState = ReceiptState(
+                    createdAt: made.seconds,
+                    expiresAt: made.seconds + 90 * 86_400
+                )
+                table.enrol(record) { _ in }
                 try table.committer.flush()
                 let clock = clock
                 apple = ScriptedApple { _ in reply(key, clock.now) }

@@ -141,7 +141,10 @@ private final class EnrolmentStand: Sendable {
         app.testRoots = [authority.root]
         app.android = AndroidDemands(settings)
         let secret = [UInt8](repeating: 7, count: 32)
-        let issuer = ChallengeIssuer(secret: secret, enrolmentSecret: secret, epoch: 1)
+        let issuer = ChallengeIssuer(
+            secrets: .init(own: secret, enrolment: secret),
+            epoch: 1
+        )
         let list = DatedStatusList(.empty, fetchedAt: Self.now.seconds)
         var admission = EnrolmentAdmission.Settings()
         admission.perAttester = nil

@@ -85,11 +85,13 @@ import Testing
         func use(_ counter: UInt32) -> JournalBatch {
             JournalBatch(uses: [
                 CounterAdvance(
+                    CounterUse(
+                        of: key.keyID,
+                        counter: SignCounter(rawValue: counter),
+                        rule: .strict,
+                        challenge: nil
+                    ),
                     row: key.row,
-                    keyID: key.keyID,
-                    counter: SignCounter(rawValue: counter),
-                    rule: .strict,
-                    challenge: nil,
                     usedAt: 1
                 )
             ])

@@ -38,11 +38,13 @@ import Tokens
         _ challenge: ChallengeSerial? = nil
     ) -> CounterAdvance {
         CounterAdvance(
+            CounterUse(
+                of: rows[key].keyID,
+                counter: counter.map { SignCounter(rawValue: $0) },
+                rule: rule,
+                challenge: challenge
+            ),
             row: rows[key].row,
-            keyID: rows[key].keyID,
-            counter: counter.map { SignCounter(rawValue: $0) },
-            rule: rule,
-            challenge: challenge,
             usedAt: 1
         )
     }
@@ -235,11 +237,13 @@ import Tokens
         link.close()
         let lost = use(6, 9)
         let other = CounterAdvance(
+            CounterUse(
+                of: rows[7].keyID,
+                counter: SignCounter(rawValue: 1),
+                rule: .strict,
+                challenge: nil
+            ),
             row: rows[6].row,
-            keyID: rows[7].keyID,
-            counter: SignCounter(rawValue: 1),
-            rule: .strict,
-            challenge: nil,
             usedAt: 1
         )
         // Each has its own key id, wherever it stands in the batch.

@@ -38,11 +38,13 @@ import Tokens
         challenge: ChallengeSerial? = nil
     ) -> CounterAdvance {
         CounterAdvance(
+            CounterUse(
+                of: key.keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: .strict,
+                challenge: challenge
+            ),
             row: key.row,
-            keyID: key.keyID,
-            counter: SignCounter(rawValue: counter),
-            rule: .strict,
-            challenge: challenge,
             usedAt: Self.second
         )
     }

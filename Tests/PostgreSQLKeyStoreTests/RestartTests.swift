@@ -11,11 +11,13 @@ import Testing
 @Suite struct RestartTests {
     private static func use(_ key: KeyRow, _ counter: UInt32) -> JournalBatch {
         let use = CounterAdvance(
+            CounterUse(
+                of: key.keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: .strict,
+                challenge: nil
+            ),
             row: key.row,
-            keyID: key.keyID,
-            counter: SignCounter(rawValue: counter),
-            rule: .strict,
-            challenge: nil,
             usedAt: 1
         )
         return JournalBatch(uses: [use])

@@ -71,15 +71,16 @@ import Testing
         (0..<count).map { number in
             let seed: [UInt8] = [UInt8(number >> 8), UInt8(number & 255), 2]
             let key = P256PrivateKey(seed: seed.span).publicKey
-            return KeyRecord(
+            var record = KeyRecord(
                 keyID: KeyID(of: key),
                 appID: "ABCDE12345.com.example.shop",
                 environment: .production,
                 publicKey: key,
-                receipt: KeyID(of: key).bytes + [1],
-                context: Array(key.x963),
                 enrolledAt: 1_700_000_000
             )
+            record.receipt = record.keyID.bytes + [1]
+            record.context = Array(key.x963)
+            return record
         }
     }
 
@@ -209,7 +210,7 @@ import Testing
         try keys.close()
         journal.close()
         let successor = try SQLiteKeyJournal(path: folder.database, ahead: reader)
-        let table = try KeyTable(journal: successor, ahead: ahead)
+        let table = try KeyTable(journal: successor, from: .ahead(ahead))
         guard case .unknown = table.find(key.keyID), case .known = table.find(other.keyID) else {
             Issue.record("an erased key is known, or another one is not")
             return

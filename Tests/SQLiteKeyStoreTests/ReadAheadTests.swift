@@ -66,7 +66,7 @@ import Tokens
             ahead: ahead
         )
         defer { table.leaveStore() }
-        return try KeyTable(journal: journal, ahead: keys)
+        return try KeyTable(journal: journal, from: .ahead(keys))
     }
 
     @Test func `no counter that was used behind the reading is free in the next process`() throws {

@@ -43,8 +43,7 @@ final class SimulatedGateway {
             try memory.challenges.map { try ChallengeIssuer(capacity: 1_024, goingOnFrom: $0) }
             ?? ChallengeIssuer(
                 capacity: 1_024,
-                secret: memory.secret,
-                shared: memory.shared,
+                secrets: .init(own: memory.secret, shared: memory.shared),
                 epoch: memory.epoch
             )
         let sessions =

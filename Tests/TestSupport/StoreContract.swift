@@ -88,7 +88,7 @@ extension StoreContract {
             limits.behindDelay = .seconds(3_600)
             limits.retryDelay = .seconds(3_600)
             journal = FaultyJournal(try lab.open(), keysMax: keysMax)
-            table = try KeyTable(journal: journal, limits: limits, apps: apps)
+            table = try KeyTable(journal: journal, limits: limits, from: .numbers(apps))
             table.committer.register(log)
         }
 
@@ -102,7 +102,7 @@ extension StoreContract {
             if crash { try lab.crash() } else { try table.close() }
             change(&limits)
             journal = FaultyJournal(try lab.open())
-            table = try KeyTable(journal: journal, limits: limits, apps: apps)
+            table = try KeyTable(journal: journal, limits: limits, from: .numbers(apps))
             log = TicketLog()
             table.committer.register(log)
         }
@@ -265,15 +265,16 @@ extension KeyRecord {
     /// A key of the same number for the same seed.
     package static func sample(_ seed: UInt8, counter: UInt32 = 0) -> KeyRecord {
         let key = P256PrivateKey(seed: [seed, 1].span).publicKey
-        return KeyRecord(
+        var record = KeyRecord(
             keyID: KeyID(of: key),
             appID: "ABCDE12345.com.example.shop",
             environment: .production,
             publicKey: key,
-            counters: CounterState(highest: SignCounter(rawValue: counter)),
-            receipt: [1, 2, 3, seed],
             enrolledAt: 1_700_000_000
         )
+        record.counters = CounterState(highest: SignCounter(rawValue: counter))
+        record.receipt = [1, 2, 3, seed]
+        return record
     }
 
     /// A key of an Android phone, of the same number for the same seed.

@@ -78,14 +78,12 @@ extension KeyAttestationRecord: Codable {
                 debugDescription: "not base64"
             )
         }
-        self.init(
-            keyID: try container.decode(KeyID.self, forKey: .keyID),
-            publicKey: try container.decode(P256PublicKey.self, forKey: .publicKey),
-            package: try container.decode(String.self, forKey: .package),
-            counter: try container.decode(SignCounter.self, forKey: .counter),
-            serials: try container.decode([CertificateSerial].self, forKey: .serials),
-            attesterID: attesterID
-        )
+        self.attesterID = attesterID
+        keyID = try container.decode(KeyID.self, forKey: .keyID)
+        publicKey = try container.decode(P256PublicKey.self, forKey: .publicKey)
+        package = try container.decode(String.self, forKey: .package)
+        counter = try container.decode(SignCounter.self, forKey: .counter)
+        serials = try container.decode([CertificateSerial].self, forKey: .serials)
     }
 
     /// Writes the object.

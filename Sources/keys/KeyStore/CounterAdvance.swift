@@ -15,20 +15,9 @@ package struct CounterAdvance: Hashable, Sendable {
     /// Second of Unix time.
     package let usedAt: Int64
 
-    package init(
-        row: Int64,
-        keyID: KeyID,
-        counter: SignCounter?,
-        rule: StoreCounterRule,
-        challenge: ChallengeSerial?,
-        usedAt: Int64
-    ) {
-        self.row = row
-        self.keyID = keyID
-        self.counter = counter
-        self.rule = rule
-        self.challenge = challenge
-        self.usedAt = usedAt
+    package init(_ use: CounterUse, row: Int64, usedAt: Int64) {
+        (self.row, self.usedAt) = (row, usedAt)
+        (keyID, counter, rule, challenge) = (use.keyID, use.counter, use.rule, use.challenge)
     }
 }
 

@@ -36,15 +36,15 @@ package struct KeyRecord: Hashable, Sendable {
     package static let contextBytesMax = 256
 
     package var keyID: KeyID
-    package var platform: DevicePlatform
+    package var platform = DevicePlatform.apple
     package var appID: String
     package var environment: KeyEnvironment
     package var publicKey: P256PublicKey
-    package var counters: CounterState
+    package var counters = CounterState()
     /// The receipt as Apple made it: that of the attestation, or the last one that replaced it.
     package var receipt: [UInt8]?
     /// The state of the receipt; meaningless without one.
-    package var receiptState: ReceiptState
+    package var receiptState = ReceiptState()
     /// The chain that attested it; `nil` for a key of Apple's, and for an imported key whose line
     /// did not have it.
     package var chain: ChainRecord?
@@ -54,47 +54,38 @@ package struct KeyRecord: Hashable, Sendable {
     package var enrolledAt: Int64?
     /// Second of Unix time of the last admitted assertion that was written; `nil` before the first.
     package var lastUsedAt: Int64?
-    package var status: Status
-    package var source: Source
+    package var status = Status.active
+    package var source = Source.enrolled
     /// Whether the counters are known to be the last ones. In no export.
-    package var anchor: CounterAnchor
+    package var anchor = CounterAnchor.held
 
-    /// A key, by default in its state at enrolment.
+    /// The part of its risk that the table in memory keeps. An Android phone's is known once, at
+    /// the enrolment.
+    package var risk: KeyRisk {
+        switch platform {
+        case .apple: receiptState.risk
+        case .android: KeyRisk(metric: chain?.certificatesIssued, at: enrolledAt)
+        }
+    }
+}
+
+extension KeyRecord {
+    /// A key of an Apple device at its enrolment, without a receipt.
     package init(
         keyID: KeyID,
-        platform: DevicePlatform = .apple,
         appID: String,
         environment: KeyEnvironment,
         publicKey: P256PublicKey,
-        counters: CounterState = CounterState(),
-        receipt: [UInt8]? = nil,
-        receiptState: ReceiptState = ReceiptState(),
-        chain: ChainRecord? = nil,
-        context: [UInt8]? = nil,
-        enrolledAt: Int64?,
-        lastUsedAt: Int64? = nil,
-        status: Status = .active,
-        source: Source = .enrolled,
-        anchor: CounterAnchor = .held
+        enrolledAt: Int64?
     ) {
         self.keyID = keyID
-        self.platform = platform
         self.appID = appID
         self.environment = environment
         self.publicKey = publicKey
-        self.counters = counters
-        self.receipt = receipt
-        self.receiptState = receiptState
-        self.chain = chain
-        self.context = context
         self.enrolledAt = enrolledAt
-        self.lastUsedAt = lastUsedAt
-        self.status = status
-        self.source = source
-        self.anchor = anchor
     }
 
-    /// A key that was just attested.
+    /// A key that was just attested. Receipt, chain and context are to be added.
     ///
     /// - `now`: second of Unix time.
     package init<Attestation: AttestedKey>(
@@ -102,10 +93,6 @@ package struct KeyRecord: Hashable, Sendable {
         publicKey: P256PublicKey,
         appID: String,
         environment: KeyEnvironment,
-        receipt: [UInt8]?,
-        receiptState: ReceiptState = ReceiptState(),
-        chain: ChainRecord? = nil,
-        context: [UInt8]?,
         now: Int64
     ) {
         self.init(
@@ -117,17 +104,6 @@ package struct KeyRecord: Hashable, Sendable {
         )
         platform = Attestation.platform
         counters = CounterState(highest: attested.initialCounter ?? .zero)
-        (self.receipt, self.receiptState) = (receipt, receiptState)
-        (self.chain, self.context) = (chain, context)
-    }
-
-    /// The part of its risk that the table in memory keeps. An Android phone's is known once, at
-    /// the enrolment.
-    package var risk: KeyRisk {
-        switch platform {
-        case .apple: receiptState.risk
-        case .android: KeyRisk(metric: chain?.certificatesIssued, at: enrolledAt)
-        }
     }
 }
 

@@ -50,29 +50,36 @@ package final class KeyTable: Sendable {
     /// Called when other processes have changed keys.
     let changeWatcher = Mutex<(@Sendable () -> Void)?>(nil)
 
+    /// What a table begins with.
+    package enum Beginning {
+        /// No keys. App IDs have the numbers of this list.
+        case numbers(AppNumbers)
+        /// The keys that were read ahead from the same journal, which gives the later changes.
+        case ahead(KeysAhead)
+    }
+
     /// Reads all keys.
     ///
     /// - `canWait`: whether the table may start in an outage of the journal. The keys are then
     ///   loaded after it, and until then the table answers as in any outage.
-    /// - `ahead`: the keys that were read ahead from this journal. The journal gives the later
-    ///   changes.
     /// - Throws: when the journal can't be read.
     package init(
         journal: any KeyJournal,
         limits: Committer.Limits = Committer.Limits(),
-        apps: AppNumbers = AppNumbers(),
-        ahead: KeysAhead? = nil,
+        from beginning: Beginning = .numbers(AppNumbers()),
         canWait: Bool = false,
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         self.journal = journal
         moment = ReadMoment(lifetime: journal.knowledgeLifetime, clock: clock)
         decides = journal.decides
-        let apps = ahead?.apps ?? apps
-        self.apps = apps
         committer = Committer(journal: journal, limits: limits)
-        let shards = ahead?.shards ?? Self.emptyShards(journal.keysMax)
-        self.shards = shards
+        let (apps, shards) =
+            switch beginning {
+            case .numbers(let apps): (apps, Self.emptyShards(journal.keysMax))
+            case .ahead(let keys): (keys.apps, keys.shards)
+            }
+        (self.apps, self.shards) = (apps, shards)
         do throws(JournalError) {
             let loaded = try journal.load(apps: apps) { Self.take($0, to: shards) }
             revision = Mutex(loaded)
@@ -184,11 +191,13 @@ package final class KeyTable: Sendable {
         func ask(_ row: Int64) -> ConsumeOutcome? {
             guard isAsked else { return nil }
             let use = CounterAdvance(
+                CounterUse(
+                    of: keyID,
+                    counter: counter,
+                    rule: rule,
+                    challenge: challenge
+                ),
                 row: row,
-                keyID: keyID,
-                counter: counter,
-                rule: rule,
-                challenge: challenge,
                 usedAt: now
             )
             let waiting = WaitingUse(use: use, shard: shard, hash: place.hash, issuer: issuer)

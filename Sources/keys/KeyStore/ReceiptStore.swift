@@ -37,33 +37,15 @@ package let askedReceiptsMax = 1_000
 package struct DueReceipt: Hashable, Sendable {
     package var row: Int64
     /// The environment whose host of Apple's is asked.
-    package var environment: KeyEnvironment
-    package var dueAt: Int64
+    package var environment = KeyEnvironment.production
+    package var dueAt: Int64 = 0
     /// `nil` when it is not known.
     package var expiresAt: Int64?
     /// `nil` when the key was not used yet.
     package var lastUsedAt: Int64?
     /// `nil` when its renewal was not tried yet.
     package var triedAt: Int64?
-    package var isAsked: Bool
-
-    package init(
-        row: Int64,
-        environment: KeyEnvironment = .production,
-        dueAt: Int64 = 0,
-        expiresAt: Int64? = nil,
-        lastUsedAt: Int64? = nil,
-        triedAt: Int64? = nil,
-        isAsked: Bool = false
-    ) {
-        self.row = row
-        self.environment = environment
-        self.dueAt = dueAt
-        self.expiresAt = expiresAt
-        self.lastUsedAt = lastUsedAt
-        self.triedAt = triedAt
-        self.isAsked = isAsked
-    }
+    package var isAsked = false
 }
 
 /// A stored receipt, and its key.

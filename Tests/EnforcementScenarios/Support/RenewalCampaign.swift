@@ -107,16 +107,16 @@ final class RenewalCampaign {
             (state.riskMetric, state.metricAt) = (99, made.seconds)
             (state.triedAt, state.outcome) = (made.seconds, .renewed)
         }
-        let record = KeyRecord(
+        var record = KeyRecord(
             keyID: key.keyID,
             appID: device.appID,
             environment: .production,
             publicKey: key.publicKey,
-            receipt: key.receipt(kind, clientDataHash: [1], at: made),
-            receiptState: state,
-            enrolledAt: made.seconds,
-            lastUsedAt: Int64.random(in: made.seconds...start, using: &random)
+            enrolledAt: made.seconds
         )
+        record.receipt = key.receipt(kind, clientDataHash: [1], at: made)
+        record.receiptState = state
+        record.lastUsedAt = Int64.random(in: made.seconds...start, using: &random)
         return Key(key: key, metric: metric, record: record)
     }
 

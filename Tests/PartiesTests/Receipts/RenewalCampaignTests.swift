@@ -1,8 +1,9 @@
 import Expectations
-import KeyStore
 import Parties
 import TestSupport
 import Testing
+
+@testable import KeyStore
 
 /// A month of renewals of ten thousand keys in compressed time: the schedule, a store and an Apple,
 /// all of them models but the first.

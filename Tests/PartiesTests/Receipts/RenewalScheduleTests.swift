@@ -1,9 +1,10 @@
 import Encodings
 import Expectations
-import KeyStore
 import OutboundCalls
 import Parties
 import Testing
+
+@testable import KeyStore
 
 @Suite struct RenewalScheduleTests {
     private static let day: Int64 = 86_400

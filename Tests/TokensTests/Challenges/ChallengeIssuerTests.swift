@@ -15,8 +15,7 @@ import Tokens
         ChallengeIssuer(
             lifetimes: ChallengeIssuer.Lifetimes(enrolment: enrolment, assertion: assertion),
             capacity: capacity,
-            secret: Self.secret,
-            enrolmentSecret: enrolmentSecret,
+            secrets: .init(own: Self.secret, enrolment: enrolmentSecret),
             epoch: epoch
         )
     }

@@ -8,7 +8,7 @@ import Tokens
     private static let enrolmentSecret = [UInt8](repeating: 3, count: 32)
 
     private func first(capacity: Int = 1_024) -> ChallengeIssuer {
-        ChallengeIssuer(capacity: capacity, enrolmentSecret: Self.enrolmentSecret)
+        ChallengeIssuer(capacity: capacity, secrets: .init(enrolment: Self.enrolmentSecret))
     }
 
     private func next(_ issuer: ChallengeIssuer, capacity: Int = 1_024) throws -> ChallengeIssuer {

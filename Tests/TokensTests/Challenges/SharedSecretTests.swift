@@ -36,7 +36,8 @@ import Tokens
         purpose: ChallengePurpose
     ) {
         let (one, other) = (
-            ChallengeIssuer(shared: [Self.old]), ChallengeIssuer(shared: [Self.old])
+            ChallengeIssuer(secrets: .init(shared: [Self.old])),
+            ChallengeIssuer(secrets: .init(shared: [Self.old]))
         )
         let text = one.issue(purpose, now: Self.now)
         #expect(isValid(examine(text, other, purpose)))
@@ -54,8 +55,8 @@ import Tokens
     }
 
     @Test func `the next secret is used from its time on, and the last one counts until its own`() {
-        let gateway = ChallengeIssuer(shared: [Self.old, Self.new])
-        let before = ChallengeIssuer(shared: [Self.old])
+        let gateway = ChallengeIssuer(secrets: .init(shared: [Self.old, Self.new]))
+        let before = ChallengeIssuer(secrets: .init(shared: [Self.old]))
         let early = gateway.issue(.assertion, now: Self.now)
         #expect(isValid(examine(early, before)))
         let late = gateway.issue(.assertion, now: Self.now + 60)
@@ -67,7 +68,7 @@ import Tokens
         // Long-lived challenges of the last one end with it.
         let patient = ChallengeIssuer(
             lifetimes: ChallengeIssuer.Lifetimes(assertion: 86_400),
-            shared: [Self.old, Self.new]
+            secrets: .init(shared: [Self.old, Self.new])
         )
         let text = patient.issue(.assertion, now: Self.now)
         #expect(isValid(examine(text, patient, at: Self.now + 3_659)))
@@ -75,18 +76,22 @@ import Tokens
     }
 
     @Test func `a gateway whose clock is behind all secrets uses the oldest, and knows all`() {
-        let slow = ChallengeIssuer(shared: [Self.old, Self.new])
-        let right = ChallengeIssuer(shared: [Self.old])
+        let slow = ChallengeIssuer(secrets: .init(shared: [Self.old, Self.new]))
+        let right = ChallengeIssuer(secrets: .init(shared: [Self.old]))
         let text = slow.issue(.assertion, now: Self.now - 200_000)
         // It is good at others as far as its own expiry goes.
         expectEqual(examine(text, right), .expired)
-        let next = ChallengeIssuer(shared: [Self.new]).issue(.assertion, now: Self.now + 60)
+        let next = ChallengeIssuer(secrets: .init(shared: [Self.new])).issue(
+            .assertion,
+            now: Self.now + 60
+        )
         #expect(isValid(examine(next, slow, at: Self.now)))
     }
 
     @Test func `what was spent here is refused here, whoever issued it`() throws {
         let (one, other) = (
-            ChallengeIssuer(shared: [Self.old]), ChallengeIssuer(shared: [Self.old])
+            ChallengeIssuer(secrets: .init(shared: [Self.old])),
+            ChallengeIssuer(secrets: .init(shared: [Self.old]))
         )
         for purpose in [ChallengePurpose.assertion, .enrolment] {
             let text = one.issue(purpose, now: Self.now)
@@ -104,7 +109,8 @@ import Tokens
 
     @Test func `the two purposes have serial numbers of their own`() {
         let (one, other) = (
-            ChallengeIssuer(shared: [Self.old]), ChallengeIssuer(shared: [Self.old])
+            ChallengeIssuer(secrets: .init(shared: [Self.old])),
+            ChallengeIssuer(secrets: .init(shared: [Self.old]))
         )
         let texts = [ChallengePurpose.assertion, .enrolment].map { one.issue($0, now: Self.now) }
         if case .valid(let serial) = examine(texts[0], other) { _ = other.spend(serial) }
@@ -112,7 +118,7 @@ import Tokens
     }
 
     @Test func `without new secrets those that are known go on`() {
-        let gateway = ChallengeIssuer(shared: [Self.old])
+        let gateway = ChallengeIssuer(secrets: .init(shared: [Self.old]))
         gateway.take([])
         #expect(isValid(examine(gateway.issue(.assertion, now: Self.now), gateway)))
         let alone = ChallengeIssuer()

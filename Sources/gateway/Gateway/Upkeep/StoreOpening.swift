@@ -45,7 +45,7 @@ enum StoreOpening {
         let table = try attempt(configuration) { () throws(JournalError) in
             try KeyTable(
                 journal: journal,
-                ahead: ahead?.keys,
+                from: ahead.map { .ahead($0.keys) } ?? .numbers(AppNumbers()),
                 // A process that takes over leaves the clients to its predecessor instead.
                 canWait: surroundings.predecessor == nil
             )
@@ -208,7 +208,7 @@ enum StoreOpening {
             return ChallengeIssuer(
                 lifetimes: lifetimes,
                 capacity: settings.capacity,
-                shared: shared
+                secrets: ChallengeIssuer.Secrets(shared: shared)
             )
         }
         let secret = try attempt(configuration) { () throws(JournalError) in
@@ -218,7 +218,7 @@ enum StoreOpening {
             return ChallengeIssuer(
                 lifetimes: lifetimes,
                 capacity: settings.capacity,
-                enrolmentSecret: secret
+                secrets: ChallengeIssuer.Secrets(enrolment: secret)
             )
         }
         do throws(ByteReader.Fault) {

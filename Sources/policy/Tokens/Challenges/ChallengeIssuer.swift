@@ -80,31 +80,44 @@ package final class ChallengeIssuer: Sendable {
     /// Enrolment challenges that were tried.
     let tried = RememberedChallenges(capacity: rememberedBlocksMax)
 
+    /// The keys of the codes of challenges.
+    package struct Secrets {
+        /// Of this start. Without one, the issuer draws a key. That key goes from this process's
+        /// memory to that of its successor alone, and dies with them.
+        fileprivate var own: [UInt8]?
+        /// Of enrolment challenges, where it outlasts the process. Then enrolment challenges of
+        /// other starts are good too.
+        fileprivate var enrolment: [UInt8]?
+        /// Of all gateways of a store, which decides what is spent. They replace the others. Later
+        /// ones come by ``take(_:)``.
+        fileprivate var shared: [SharedSecret]
+
+        package init(
+            own: [UInt8]? = nil,
+            enrolment: [UInt8]? = nil,
+            shared: [SharedSecret] = []
+        ) {
+            (self.own, self.enrolment, self.shared) = (own, enrolment, shared)
+        }
+    }
+
     /// - `capacity`: how many spent challenges of each purpose are remembered at the least.
-    /// - `secret`: the key of the codes. Without one, the issuer draws a key. That key goes from
-    ///   this process's memory to that of its successor alone, and dies with them.
-    /// - `enrolmentSecret`: the key of the codes of enrolment challenges, where it outlasts the
-    ///   process. Then enrolment challenges of other starts are good too.
-    /// - `shared`: the secrets of all gateways of a store, which decides what is spent. They
-    ///   replace the others. Later ones come by ``take(_:)``.
     /// - `epoch`: the number of this start. Never give the same secret and epoch to two issuers:
     ///   the second would not know what the first has spent.
     package init(
         lifetimes: Lifetimes = Lifetimes(),
         capacity: Int = capacityDefault,
-        secret: [UInt8]? = nil,
-        enrolmentSecret: [UInt8]? = nil,
-        shared secrets: [SharedSecret] = [],
+        secrets: Secrets = Secrets(),
         epoch: UInt64 = RandomBytes.word()
     ) {
-        let secret = secret ?? RandomBytes.make(count: 32)
+        let secret = secrets.own ?? RandomBytes.make(count: 32)
         self.secret = secret
         let key = HMACSHA256.Key(secret.span)
         assertionKey = key
-        enrolmentKey = enrolmentSecret.map { HMACSHA256.Key($0.span) } ?? key
-        let sharedKeys = SharedKeys(secrets)
+        enrolmentKey = secrets.enrolment.map { HMACSHA256.Key($0.span) } ?? key
+        let sharedKeys = SharedKeys(secrets.shared)
         shared = Mutex(sharedKeys)
-        let ownReach = enrolmentSecret == nil ? Reach.thisStart : .allStarts
+        let ownReach = secrets.enrolment == nil ? Reach.thisStart : .allStarts
         enrolmentReach = sharedKeys == nil ? ownReach : .fleet
         assertionReach = sharedKeys == nil ? .thisStart : .fleet
         self.epoch = epoch
@@ -143,7 +156,7 @@ package final class ChallengeIssuer: Sendable {
     ) -> Examination {
         let now = Self.bounded(now)
         guard let challenge = UnverifiedChallenge(text: text) else { return .unknown }
-        guard isAuthentic(challenge, purpose, now) else {
+        guard isAuthentic(challenge, as: purpose, at: now) else {
             let isForeign = challenge.purpose == purpose && reach(of: purpose) == .fleet
             return isForeign ? .foreign : .unknown
         }
@@ -174,8 +187,8 @@ package final class ChallengeIssuer: Sendable {
 
     private func isAuthentic(
         _ challenge: UnverifiedChallenge,
-        _ purpose: ChallengePurpose,
-        _ now: Int64
+        as purpose: ChallengePurpose,
+        at now: Int64
     ) -> Bool {
         guard case .fleet = reach(of: purpose), let keys = shared.withLock({ $0 }) else {
             return challenge.isAuthentic(under: key(of: purpose))
@@ -319,8 +332,7 @@ extension ChallengeIssuer {
         self.init(
             lifetimes: lifetimes,
             capacity: capacity,
-            secret: secret,
-            enrolmentSecret: enrolmentSecret,
+            secrets: Secrets(own: secret, enrolment: enrolmentSecret),
             epoch: epoch
         )
         try enrolment.take(from: &state)

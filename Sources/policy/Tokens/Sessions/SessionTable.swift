@@ -127,7 +127,12 @@ package final class SessionTable: Sendable {
             expiry: now + limits.lifetime,
             key: key
         )
-        let session = session(id, SequenceWindow(width: limits.window), keyID, evidence)
+        let session = session(
+            id,
+            window: SequenceWindow(width: limits.window),
+            of: keyID,
+            by: evidence
+        )
         makeRoom(in: home, now: now)
         keep(session)
         return Opened(id: id.text, secret: id.secret(under: key))
@@ -148,9 +153,9 @@ package final class SessionTable: Sendable {
 
     func session(
         _ id: SessionID,
-        _ window: SequenceWindow,
-        _ keyID: KeyID,
-        _ evidence: VerifiedEvidence
+        window: SequenceWindow,
+        of keyID: KeyID,
+        by evidence: VerifiedEvidence
     ) -> Session {
         let secret = id.secret(under: key)
         return Session(id, secret, window: window, keyID: keyID, evidence: evidence)
@@ -163,7 +168,9 @@ package final class SessionTable: Sendable {
         of keyID: KeyID,
         by evidence: VerifiedEvidence
     ) -> Session? {
-        SessionID(bytes: id).map { session($0, SequenceWindow(width: 1), keyID, evidence) }
+        SessionID(bytes: id).map {
+            session($0, window: SequenceWindow(width: 1), of: keyID, by: evidence)
+        }
     }
 
     /// Keeps a session that is counted in ``live``.
@@ -309,7 +316,7 @@ extension SessionTable {
             throw ByteReader.Fault()
         }
         live.wrappingAdd(1, ordering: .relaxed)
-        keep(session(id, window, keyID, evidence))
+        keep(session(id, window: window, of: keyID, by: evidence))
     }
 }
 
