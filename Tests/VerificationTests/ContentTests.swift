@@ -319,20 +319,15 @@ import Verification
                 Issue.record("not held")
                 continue
             }
-            var readings = 0
+            let content = Trial.Content(request.content)
             let verdict = trial.judge.close(
                 held,
-                content: SHA256.digest(of: request.content),
-                start: request.content,
-                text: {
-                    readings += 1
-                    return request.content
-                },
+                content: content,
                 rule: rule,
-                now: trial.now
+                in: trial.circumstances
             )
             expectEqual(verdict.outcome, damage == nil ? .pass : .refuse(.signatureMismatch))
-            expectEqual(readings, damage == nil ? 1 : 0)
+            expectEqual(content.readings, damage == nil ? 1 : 0)
         }
         expectEqual(trial.judge.verifications, 2)
         // What came with the head is no JSON: were it read first, the challenge would be missing.

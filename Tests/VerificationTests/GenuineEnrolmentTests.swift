@@ -189,7 +189,12 @@ extension EnrolmentFixture {
         now: UnixTime,
         clientDataHash: (AppPolicy.ClientDataHash) -> [UInt8]
     ) -> Result<KeyRecord, EnrolmentRefusal> {
-        enrolment.attestor.examine(object, keyID, now: now, clientDataHash: clientDataHash)
-            .map(\.record)
+        enrolment.attestor.examine(
+            object,
+            keyID: keyID,
+            now: now,
+            clientDataHash: clientDataHash
+        )
+        .map(\.record)
     }
 }

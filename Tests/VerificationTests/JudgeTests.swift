@@ -162,7 +162,10 @@ struct RefusedCase: Sendable, CustomTestStringConvertible {
         RefusedCase(.challengeUnknown, "of another start of the gateway") { trial in
             var key = trial.enrolledKey()
             var request = try trial.request()
-            let before = ChallengeIssuer(secret: Array(repeating: 7, count: 32), epoch: 2)
+            let before = ChallengeIssuer(
+                secrets: .init(own: Array(repeating: 7, count: 32)),
+                epoch: 2
+            )
             let text = before.issue(.assertion, now: trial.now.seconds)
             request.challenge = String(decoding: text, as: UTF8.self)
             return try trial.send(request, by: &key)

@@ -23,7 +23,7 @@ import Verification
 
     private func trial(_ policies: [AppPolicy] = [Trial.policy()]) throws -> Trial {
         var trial = try Trial(policies)
-        trial.judge.tick = Self.start
+        trial.tick = Self.start
         return trial
     }
 
@@ -66,9 +66,9 @@ import Verification
             expectEqual(verdict.level, .signed)
         }
         try expectEqual(trial.counters(key), counters)
-        trial.judge.tick += Self.second - 1
+        trial.tick += Self.second - 1
         try expectEqual(trial.judge(wire, rule).rate, .over(wait: 1))
-        trial.judge.tick += 1
+        trial.tick += 1
         try expectEqual(trial.judge(wire, rule).outcome, .pass)
         try expectEqual(refusal(trial.judge(wire, rule)), .counterReplayed)
     }
@@ -91,7 +91,7 @@ import Verification
         try expectEqual(inVain(3, by: &key), 3)
         try expectEqual(inVain(9, by: &other), 0)
         // One passes, one is forgiven.
-        trial.judge.tick += Self.second
+        trial.tick += Self.second
         try expectEqual(inVain(3, by: &key), 1)
         let forged = try trial.send(trial.request(), by: &other, rule, damage: .signature)
         #expect(forged.isInVain)
@@ -111,7 +111,7 @@ import Verification
 
     @Test func `an Android phone's key is counted as an iPhone's`() throws {
         var trial = try Trial.ofBothApps()
-        trial.judge.tick = Self.start
+        trial.tick = Self.start
         var key = trial.enrolledPhoneKey()
         let rule = try rule()
         let found = try (0..<5).map { _ in
@@ -134,7 +134,7 @@ import Verification
         try expectEqual(refusal(trial.judge(wire, rule)), .keyThrottled)
         try expectEqual(refusal(trial.send(trial.request(), by: &two, rule)), .keyThrottled)
         // Its sequence number was not used.
-        trial.judge.tick += Self.second
+        trial.tick += Self.second
         try expectEqual(trial.judge(wire, rule).outcome, .pass)
     }
 
@@ -230,7 +230,7 @@ import Verification
         expectEqual(early.rate, .over(wait: Self.second))
         wire.remove("Content-Digest")
         try expectEqual(refusal(trial.judge(wire, rule)), .keyThrottled)
-        trial.judge.tick += Self.second
+        trial.tick += Self.second
         try expectEqual(trial.judge(wire, rule).outcome, .pass)
     }
 

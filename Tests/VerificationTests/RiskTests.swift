@@ -30,17 +30,15 @@ import Verification
         var state = ReceiptState()
         state.riskMetric = metric
         state.metricAt = trial.now.seconds - daysAgo * 86_400
-        trial.journal.add(
-            KeyRecord(
-                keyID: key.keyID,
-                appID: Trial.appID,
-                environment: .production,
-                publicKey: key.publicKey,
-                receipt: [1],
-                receiptState: state,
-                enrolledAt: 0
-            )
+        var record = KeyRecord(
+            keyID: key.keyID,
+            appID: Trial.appID,
+            environment: .production,
+            publicKey: key.publicKey,
+            enrolledAt: 0
         )
+        (record.receipt, record.receiptState) = ([1], state)
+        trial.journal.add(record)
         return key
     }
 

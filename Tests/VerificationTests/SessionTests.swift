@@ -326,11 +326,9 @@ import Verification
             trial.now = Trial.start.advanced(bySeconds: 600)
             let verdict = trial.judge.close(
                 held,
-                content: SHA256.digest(of: request.content),
-                start: request.content,
-                text: { request.content },
+                content: Trial.Content(request.content),
                 rule: rule,
-                now: trial.now
+                in: trial.circumstances
             )
             expectEqual(refusal(verdict), .sessionExpired)
         }

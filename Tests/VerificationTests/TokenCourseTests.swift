@@ -24,14 +24,13 @@ struct TokenCourseTests {
     }
 
     private static func rule(_ change: (inout Rule.Demands) -> Void) -> Rule {
-        var demands = Rule.Demands(salt: "r")
+        var demands = Rule.Demands(salt: "r", mode: .enforce)
         change(&demands)
         return Rule(
             id: "r",
             index: 0,
             match: .all,
             origin: OriginIndex(0),
-            mode: .enforce,
             demands: demands
         )
     }

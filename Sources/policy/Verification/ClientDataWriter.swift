@@ -19,13 +19,13 @@ struct ClientDataWriter {
     static func repeatsSigned(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ rule: Rule
+        for rule: Rule
     ) -> Bool {
         guard case .lines(_, let headers) = rule.signing else { return false }
         for name in headers {
             let name = Array(name.utf8)
             var count = 0
-            for field in head.fields.fields where ProofFields.equal(bytes, field.name, name) {
+            for field in head.fields.fields where ProofFields.equal(bytes, field.name, to: name) {
                 count += 1
             }
             if count > 1 { return true }
@@ -64,7 +64,7 @@ struct ClientDataWriter {
     static func isAmbiguous(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ form: SigningForm
+        in form: SigningForm
     ) -> Bool {
         guard case .lines(let parts, _) = form, parts.contains(.method) else { return false }
         return RequestLines.readsAsAbsent(bytes.extracting(head.methodRange))
@@ -75,7 +75,7 @@ struct ClientDataWriter {
     static func isInexact(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ form: SigningForm
+        in form: SigningForm
     ) -> Bool {
         guard case .lines(let parts, let headers) = form else { return false }
         func has(_ byte: UInt8, _ range: Range<Int>) -> Bool {
@@ -83,7 +83,7 @@ struct ClientDataWriter {
         }
         if parts.contains(.target), has(UInt8(ascii: "!"), head.target) { return true }
         for name in headers.map({ Array($0.utf8) }) {
-            for field in head.fields.fields where ProofFields.equal(bytes, field.name, name) {
+            for field in head.fields.fields where ProofFields.equal(bytes, field.name, to: name) {
                 if has(UInt8(ascii: "!"), field.value) || has(UInt8(ascii: ","), field.value) {
                     return true
                 }
@@ -97,23 +97,23 @@ struct ClientDataWriter {
     mutating func digest(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ rule: Rule,
-        _ digest: SHA256Digest?,
-        _ proof: Proof
+        for rule: Rule,
+        content digest: SHA256Digest?,
+        of proof: Proof
     ) -> SHA256Digest {
         switch rule.signing {
         case .content: return digest ?? Self.emptyDigest
         case .challenge: return SHA256.digest(of: proof.challenge ?? [])
         case .lines(let parts, let headers):
-            writeStart(head, bytes, proof.parts(parts))
+            writeStart(head, bytes, parts: proof.parts(parts))
             if let digest { lines.digest(digest.bytes.span) } else { lines.digest(nil) }
-            writeEnd(head, bytes, headers, proof.challenge)
+            writeEnd(head, bytes, headers: headers, challenge: proof.challenge)
             return digested(proof)
         }
     }
 
     /// What the client must have signed, for content that was held.
-    mutating func digest(_ content: SHA256Digest, _ rule: Rule, _ proof: Proof) -> SHA256Digest {
+    mutating func digest(_ content: SHA256Digest, for rule: Rule, of proof: Proof) -> SHA256Digest {
         switch rule.signing {
         case .content: return content
         case .challenge: return SHA256.digest(of: proof.challenge ?? [])
@@ -137,22 +137,22 @@ struct ClientDataWriter {
     mutating func split(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ parts: SignedParts,
-        _ headers: [String],
-        _ proof: inout Proof
+        parts: SignedParts,
+        headers: [String],
+        into proof: inout Proof
     ) {
         let parts = proof.parts(parts)
-        writeStart(head, bytes, parts)
+        writeStart(head, bytes, parts: parts)
         proof.linesBefore = lines.bytes
         lines.beginBehindDigest(parts)
-        writeEnd(head, bytes, headers, proof.challenge)
+        writeEnd(head, bytes, headers: headers, challenge: proof.challenge)
         proof.linesBehind = lines.bytes
     }
 
     private mutating func writeStart(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ parts: SignedParts
+        parts: SignedParts
     ) {
         lines.begin(parts, method: bytes.extracting(head.methodRange))
         // An origin gets the same for an absolute-form target without path and query.
@@ -168,14 +168,14 @@ struct ClientDataWriter {
     private mutating func writeEnd(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ headers: [String],
-        _ challenge: [UInt8]?
+        headers: [String],
+        challenge: [UInt8]?
     ) {
         if let challenge { lines.challenge(challenge.span) } else { lines.challenge(nil) }
         for name in headers {
             let name = Array(name.utf8)
             lines.header(name.span)
-            for field in head.fields.fields where ProofFields.equal(bytes, field.name, name) {
+            for field in head.fields.fields where ProofFields.equal(bytes, field.name, to: name) {
                 lines.value(bytes.extracting(field.value))
             }
             lines.endHeader()

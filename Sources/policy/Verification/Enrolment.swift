@@ -139,7 +139,7 @@ package final class Enrolment: Sendable {
             }
         }
         if purpose == .enrolment {
-            switch admit(caller, count, now, tick) {
+            switch admit(caller, count: count, now: now, tick: tick) {
             case .admitted(let some): count = some
             case .refused(let refusal): return .refuse(refusal)
             }
@@ -159,9 +159,9 @@ package final class Enrolment: Sendable {
 
     private func admit(
         _ caller: EnrolmentAdmission.Caller,
-        _ count: Int,
-        _ now: UnixTime,
-        _ tick: UInt64
+        count: Int,
+        now: UnixTime,
+        tick: UInt64
     ) -> Admission {
         for admitted in 0..<count {
             let draw = RandomBytes.word()
@@ -223,7 +223,12 @@ package final class Enrolment: Sendable {
             challenge: challenge,
             contextDigest: context.map { SHA256.digest(of: $0).array }
         )
-        let examined = attestor.examine(evidence, keyID, context, now: now) { hashing in
+        let examined = attestor.examine(
+            evidence,
+            keyID: keyID,
+            context: context,
+            now: now
+        ) { hashing in
             hashing == .sha256 ? SHA256.digest(of: clientData).array : clientData
         }
         switch examined {

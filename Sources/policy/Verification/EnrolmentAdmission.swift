@@ -175,19 +175,21 @@ package final class EnrolmentAdmission: Sendable {
         {
             let wait = rate.take(Self.everyone, leaving: reserve, of: gateways, now: tick)
             guard let wait else { return nil }
-            return entry.enqueueEnrolment { Self.enqueue(in: $0, wait, interval, tick) }
+            return entry.enqueueEnrolment {
+                Self.enqueue(in: $0, after: wait, interval: interval, tick: tick)
+            }
         }
         return rate.take(Self.everyone, of: gateways, now: tick).map {
-            Self.enqueue(in: queue, $0, interval, tick)
+            Self.enqueue(in: queue, after: $0, interval: interval, tick: tick)
         }
     }
 
     /// Takes the next place of a queue, which moves by one token's time: the nanoseconds until it.
     private static func enqueue(
         in queue: borrowing Atomic<UInt64>,
-        _ wait: UInt64,
-        _ interval: UInt64,
-        _ tick: UInt64
+        after wait: UInt64,
+        interval: UInt64,
+        tick: UInt64
     ) -> UInt64 {
         let latest = tick &+ UInt64(waitSecondsMax) * 1_000_000_000
         var seen = queue.load(ordering: .relaxed)

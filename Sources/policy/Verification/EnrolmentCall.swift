@@ -42,8 +42,6 @@ package struct EnrolmentCall: Sendable {
         let shown = ShownToken(
             text: text,
             proof: proof,
-            rule: "",
-            host: [],
             address: address,
             binding: awaited.binding,
             now: now
@@ -70,13 +68,13 @@ extension Enrolment {
     package func enrol(_ call: EnrolmentCall) -> Answer {
         let step = examine(call)
         if case .ended(let outcome) = step { return .now(outcome) }
-        return .afterCommit { [self] in perform(step, call, nil, $0) }
+        return .afterCommit { [self] in perform(step, of: call, note: nil, $0) }
     }
 
     private func perform(
         _ step: Step,
-        _ call: EnrolmentCall,
-        _ note: IntegrityNote?,
+        of call: EnrolmentCall,
+        note: IntegrityNote?,
         _ ended: @escaping Completion
     ) {
         switch step {
@@ -84,11 +82,11 @@ extension Enrolment {
         case .check(let awaited):
             call.check(awaited) { [self] finding in
                 let note = IntegrityNote(finding, awaited.rule)
-                perform(checked(awaited, note, at: call.tick), call, note, ended)
+                perform(checked(awaited, note, at: call.tick), of: call, note: note, ended)
             }
         case .store(let record, let serial):
             decider.enrol(record, spending: serial) { [self] outcome in
-                perform(stored(outcome, spending: serial), call, note, ended)
+                perform(stored(outcome, spending: serial), of: call, note: note, ended)
             }
         }
     }

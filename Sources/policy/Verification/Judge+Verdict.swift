@@ -18,17 +18,17 @@ extension Judge {
     /// A session has a code instead of the signature, and a sequence number instead of the counter.
     /// It uses no verification of the address's limit, and writes nothing to the store.
     ///
-    /// - signed: what the client must have signed, as ``ClientDataWriter/digest(_:_:_:_:_:)`` says.
+    /// - signed: what the client must have signed, as
+    ///   ``ClientDataWriter/digest(_:_:for:content:of:)`` says.
     mutating func rule(
         _ proof: Proof,
-        _ signed: SHA256Digest,
+        over signed: SHA256Digest,
         rule: Rule,
-        now: UnixTime,
         length: BodyFraming
     ) -> Verdict {
         var verdict = proof.verdict(.pass)
-        if let checked = verify(proof, signed, rule, length, &verdict) {
-            conclude(checked, proof, rule: rule, now: now, &verdict)
+        if let checked = verify(proof, over: signed, rule: rule, length: length, &verdict) {
+            conclude(checked, of: proof, rule: rule, &verdict)
         }
         return verdict
     }
@@ -37,44 +37,47 @@ extension Judge {
     /// in the content was there, makes the other checks, and takes counter and challenge.
     mutating func conclude(
         _ checked: CheckedProof,
-        _ proof: Proof,
+        of proof: Proof,
         rule: Rule,
-        now: UnixTime,
         _ verdict: inout Verdict
     ) {
         if rule.challengePointer != nil, rule.challenge == .required, proof.challenge == nil {
             verdict.outcome = .refuse(.challengeMissing)
         } else {
-            consume(checked, proof, rule: rule, now: now, &verdict)
+            consume(checked, of: proof, rule: rule, &verdict)
         }
     }
 
     /// The result for a request whose content is still to come.
     enum ProvisionalVerdict {
         case refused(Verdict)
-        /// Counter and challenge are good now; ``admit(_:_:rule:now:)`` consumes them.
+        /// Counter and challenge are good now; ``admit(_:of:rule:)`` consumes them.
         case good(VerifiedEvidence)
     }
 
-    /// Makes the checks of ``rule(_:_:rule:now:length:)`` and consumes nothing: the content has not
+    /// Makes the checks of ``rule(_:over:rule:length:)`` and consumes nothing: the content has not
     /// come yet.
     mutating func examine(
         _ proof: Proof,
-        _ signed: SHA256Digest,
+        over signed: SHA256Digest,
         rule: Rule,
-        now: UnixTime,
         length: BodyFraming
     ) -> ProvisionalVerdict {
         var verdict = proof.verdict(.pass)
-        guard let checked = verify(proof, signed, rule, length, &verdict) else {
+        guard let checked = verify(proof, over: signed, rule: rule, length: length, &verdict) else {
             return .refused(verdict)
         }
-        let serial = check(checked, proof, rule: rule, now: now, &verdict)
+        let serial = check(checked, of: proof, rule: rule, &verdict)
         guard verdict.outcome == .pass else { return .refused(verdict) }
-        if let fault = useFault(proof, serial, rule, isOutdated: checked.isOutdated) {
+        if let fault = useFault(proof, using: serial, rule: rule, isOutdated: checked.isOutdated) {
             verdict.outcome = fault
-        } else if let rate = rule.rate, let wait = rates.wait(proof.keyID, rate, now: tick) {
-            verdict.refuse(overRateFor: wait, isForgiven: rates.forgives(proof.keyID, now: tick))
+        } else if let rate = rule.rate,
+            let wait = rates.wait(proof.keyID, rate, now: circumstances.tick)
+        {
+            verdict.refuse(
+                overRateFor: wait,
+                isForgiven: rates.forgives(proof.keyID, now: circumstances.tick)
+            )
         }
         return verdict.outcome == .pass ? .good(checked.verified) : .refused(verdict)
     }
@@ -83,11 +86,11 @@ extension Judge {
     /// What a failing store can't say is checked again later, where the rule forwards on errors.
     private func useFault(
         _ proof: Proof,
-        _ serial: ChallengeSerial?,
-        _ rule: Rule,
+        using serial: ChallengeSerial?,
+        rule: Rule,
         isOutdated: Bool
     ) -> Verdict.Outcome? {
-        let fault = peek(proof, serial, rule, isOutdated: isOutdated)
+        let fault = peek(proof, using: serial, rule: rule, isOutdated: isOutdated)
         if case .failure = fault, rule.onError == .forward { return nil }
         return fault
     }
@@ -95,22 +98,13 @@ extension Judge {
     /// - isOutdated: whether the store may know more of the key, such as its revocation.
     private func peek(
         _ proof: Proof,
-        _ serial: ChallengeSerial?,
-        _ rule: Rule,
+        using serial: ChallengeSerial?,
+        rule: Rule,
         isOutdated: Bool
     ) -> Verdict.Outcome? {
         switch proof.evidence {
         case .assertion(let evidence):
-            Self.outcome(
-                of: decider.peek(
-                    CounterUse(
-                        of: proof.keyID,
-                        counter: evidence.counter,
-                        rule: rule.counter.store,
-                        challenge: serial
-                    )
-                )
-            )
+            Self.outcome(of: decider.peek(evidence.use(of: proof, with: serial, under: rule)))
         case .session(let evidence): evidence.fault(isOutdated: isOutdated, decider)
         }
     }
@@ -119,21 +113,20 @@ extension Judge {
     /// Meanwhile the key may have been revoked, and the challenge may have expired or been spent.
     mutating func admit(
         _ verified: VerifiedEvidence,
-        _ proof: Proof,
-        rule: Rule,
-        now: UnixTime
+        of proof: Proof,
+        rule: Rule
     ) -> Verdict {
         var verdict = proof.verdict(.pass)
         verdict.level = .signed
         verdict.appVersion = verified.build.bundleVersion.flatMap(AppVersion.init)
-        guard let key = keyCheck.find(proof, rule, &verdict) else { return verdict }
+        guard let key = keyCheck.find(proof, for: rule, &verdict) else { return verdict }
         guard KeyCheck.admits(key.stored.environment, key.app.policy) else {
             verdict.outcome = .refuse(.environmentMismatch)
             return verdict
         }
         let checked = CheckedProof(verified, key)
-        if let signed = proof.signed { verdict.bind(proof, signed, rule) }
-        consume(checked, proof, rule: rule, now: now, &verdict)
+        if let signed = proof.signed { verdict.bind(proof, to: signed, for: rule) }
+        consume(checked, of: proof, rule: rule, &verdict)
         return verdict
     }
 
@@ -165,16 +158,22 @@ extension Judge {
     /// is final.
     mutating func verify(
         _ proof: Proof,
-        _ signed: SHA256Digest,
-        _ rule: Rule,
-        _ length: BodyFraming,
+        over signed: SHA256Digest,
+        rule: Rule,
+        length: BodyFraming,
         _ verdict: inout Verdict
     ) -> CheckedProof? {
-        guard let key = keyCheck.find(proof, rule, &verdict) else { return nil }
+        guard let key = keyCheck.find(proof, for: rule, &verdict) else { return nil }
         let verified: VerifiedEvidence?
         switch proof.evidence {
         case .assertion(let evidence):
-            verified = verify(evidence, signed, key.stored, key.app.policy, &verdict)
+            verified = verify(
+                evidence,
+                over: signed,
+                by: key.stored,
+                of: key.app.policy,
+                &verdict
+            )
         case .session(let evidence):
             verified = evidence.verified(signed)
             if verified == nil { verdict.outcome = .refuse(.sessionMismatch) }
@@ -190,18 +189,18 @@ extension Judge {
             verdict.outcome = .refuse(.contentTooLarge)
             return nil
         }
-        verdict.bind(proof, signed, rule)
+        verdict.bind(proof, to: signed, for: rule)
         return CheckedProof(verified, key)
     }
 
     private mutating func verify(
         _ evidence: KeyEvidence,
-        _ clientDataHash: SHA256Digest,
-        _ key: StoredKey,
-        _ app: AppPolicy,
+        over clientDataHash: SHA256Digest,
+        by key: StoredKey,
+        of app: AppPolicy,
         _ verdict: inout Verdict
     ) -> VerifiedEvidence? {
-        guard mayVerify else {
+        guard circumstances.mayVerify else {
             verdict.outcome = .refuse(.addressThrottled)
             return nil
         }
@@ -229,18 +228,17 @@ extension Judge {
     /// whether counter and challenge are good now. `nil` when none finds a fault.
     ///
     /// - `clientWaits`: the client sends its content only when asked. Otherwise the content comes
-    ///   anyway and is judged in the order of ``rule(_:_:rule:now:length:)``, in which the
+    ///   anyway and is judged in the order of ``rule(_:over:rule:length:)``, in which the
     ///   signature comes before counter and challenge.
     func lookAhead(
         _ proof: Proof,
         rule: Rule,
-        now: UnixTime,
         length: BodyFraming,
         clientWaits: Bool
     ) -> Verdict? {
         var verdict = proof.verdict(.pass)
-        guard let key = keyCheck.find(proof, rule, &verdict) else { return verdict }
-        guard mayVerify || proof.kind == .session else {
+        guard let key = keyCheck.find(proof, for: rule, &verdict) else { return verdict }
+        guard circumstances.mayVerify || proof.kind == .session else {
             verdict.outcome = .refuse(.addressThrottled)
             return verdict
         }
@@ -254,10 +252,10 @@ extension Judge {
             return verdict
         }
         guard clientWaits else { return nil }
-        let challenge = examine(proof, rule: rule, now: now)
+        let challenge = examine(proof, rule: rule)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        if let fault = useFault(proof, serial, rule, isOutdated: key.isOutdated) {
+        if let fault = useFault(proof, using: serial, rule: rule, isOutdated: key.isOutdated) {
             verdict.outcome = fault
             return verdict
         }
@@ -274,15 +272,14 @@ extension Judge {
     /// Step 6, without spending. For a session: whether it has expired meanwhile.
     private func examine(
         _ proof: Proof,
-        rule: Rule,
-        now: UnixTime
+        rule: Rule
     ) -> Result<ChallengeSerial?, ChallengeFault> {
         if case .session(let evidence) = proof.evidence {
-            return evidence.session.isOver(at: now.seconds)
+            return evidence.session.isOver(at: circumstances.now.seconds)
                 ? .failure(ChallengeFault(refusal: .sessionExpired)) : .success(nil)
         }
         guard rule.challenge != .none, let text = proof.challenge else { return .success(nil) }
-        switch decider.examine(text.span, purpose: .assertion, now: now.seconds) {
+        switch decider.examine(text.span, purpose: .assertion, now: circumstances.now.seconds) {
         case .valid(let serial): return .success(serial)
         case .unknown: return .failure(ChallengeFault(refusal: .challengeUnknown))
         case .foreign:
@@ -296,15 +293,14 @@ extension Judge {
     /// taking it, and the first fault in the order of the steps becomes the verdict.
     private func check(
         _ checked: CheckedProof,
-        _ proof: Proof,
+        of proof: Proof,
         rule: Rule,
-        now: UnixTime,
         _ verdict: inout Verdict
     ) -> ChallengeSerial? {
-        let challenge = examine(proof, rule: rule, now: now)
+        let challenge = examine(proof, rule: rule)
         let serial: ChallengeSerial? =
             if case .success(let serial) = challenge { serial } else { nil }
-        var fault = riskFault(checked, proof, rule: rule, now: now, &verdict)
+        var fault = riskFault(checked, of: proof, rule: rule, &verdict)
         switch checked.app.policy.builds.judge(checked.verified.build) {
         case .none: break
         case .category: fault = .categoryRefused
@@ -312,7 +308,7 @@ extension Judge {
         }
         // `keyDaysMax` days after its enrolment the key has to be replaced.
         if let days = checked.app.policy.android?.settings.keyDaysMax,
-            now.seconds / 86_400 - checked.attestedDay > days
+            circumstances.now.seconds / 86_400 - checked.attestedDay > days
         {
             fault = .keyExpired
         }
@@ -321,7 +317,7 @@ extension Judge {
             verdict.challengeNote = earlier.note
         }
         if let fault {
-            let earlier = peek(proof, serial, rule, isOutdated: checked.isOutdated)
+            let earlier = peek(proof, using: serial, rule: rule, isOutdated: checked.isOutdated)
             if case .refuse = earlier, let earlier {
                 verdict.outcome = earlier
             } else {
@@ -335,15 +331,16 @@ extension Judge {
     /// noted.
     private func riskFault(
         _ checked: CheckedProof,
-        _ proof: Proof,
+        of proof: Proof,
         rule: Rule,
-        now: UnixTime,
         _ verdict: inout Verdict
     ) -> Refusal? {
         guard let risk = rule.risk else { return nil }
-        let note = RiskNote(risk, checked.risk, now: now)
+        let note = RiskNote(risk, checked.risk, now: circumstances.now)
         verdict.risk = note
-        guard let mark = note.mark, risk.refuses(proof.keyID.digest.bytes.span, at: now) else {
+        guard let mark = note.mark,
+            risk.refuses(proof.keyID.digest.bytes.span, at: circumstances.now)
+        else {
             return nil
         }
         return mark
@@ -352,30 +349,30 @@ extension Judge {
     /// Steps 5 and 6 and the following checks; takes counter and challenge.
     private func consume(
         _ checked: CheckedProof,
-        _ proof: Proof,
+        of proof: Proof,
         rule: Rule,
-        now: UnixTime,
         _ verdict: inout Verdict
     ) {
-        let serial = check(checked, proof, rule: rule, now: now, &verdict)
+        let serial = check(checked, of: proof, rule: rule, &verdict)
         guard verdict.outcome == .pass else { return }
         // A replay is refused below, and costs the device nothing.
         if let rate = rule.rate,
             !isReplay(proof, using: serial, rule: rule, isOutdated: checked.isOutdated)
         {
-            if let wait = rates.take(proof.keyID, rate, now: tick) {
-                let isForgiven = rates.forgives(proof.keyID, now: tick)
+            if let wait = rates.take(proof.keyID, rate, now: circumstances.tick) {
+                let isForgiven = rates.forgives(proof.keyID, now: circumstances.tick)
                 return verdict.refuse(overRateFor: wait, isForgiven: isForgiven)
             }
             verdict.rate = .counted
         }
         switch proof.evidence {
         case .session(let evidence):
-            evidence.use(isOutdated: checked.isOutdated, rule, decider, &verdict)
+            evidence.use(isOutdated: checked.isOutdated, for: rule, in: decider, &verdict)
             if case .refuse = verdict.outcome { takeBack(verdict.rate, of: proof.keyID, rule) }
         case .assertion(let evidence):
             let keyID = proof.keyID
-            consume(evidence.counter, serial, keyID, checked.row, rule: rule, now: now, &verdict)
+            let use = evidence.use(of: proof, with: serial, under: rule)
+            consume(use, of: keyID, row: checked.row, rule: rule, &verdict)
             if verdict.outcome == .pass, rule.goal == .session {
                 verdict.grant = SessionGrant(keyID, checked.verified)
             }
@@ -389,7 +386,7 @@ extension Judge {
         rule: Rule,
         isOutdated: Bool
     ) -> Bool {
-        let fault = peek(proof, serial, rule, isOutdated: isOutdated)
+        let fault = peek(proof, using: serial, rule: rule, isOutdated: isOutdated)
         return if case .refuse = fault { true } else { false }
     }
 
@@ -409,6 +406,22 @@ extension Judge {
     }
 }
 
+extension KeyEvidence {
+    /// The use of its counter and of the request's challenge.
+    fileprivate func use(
+        of proof: Proof,
+        with serial: ChallengeSerial?,
+        under rule: Rule
+    ) -> CounterUse {
+        CounterUse(
+            of: proof.keyID,
+            counter: counter,
+            rule: rule.counter.store,
+            challenge: serial
+        )
+    }
+}
+
 extension Verdict {
     fileprivate mutating func refuse(overRateFor wait: UInt64, isForgiven: Bool) {
         outcome = .refuse(.keyThrottled)
@@ -418,7 +431,7 @@ extension Verdict {
 
     /// Notes what an integrity token has to be bound to, where the rule asks for one. Phones with
     /// Android alone have such tokens.
-    fileprivate mutating func bind(_ proof: Proof, _ signed: SHA256Digest, _ rule: Rule) {
+    fileprivate mutating func bind(_ proof: Proof, to signed: SHA256Digest, for rule: Rule) {
         guard rule.integrity != nil, proof.platform == .android else { return }
         tokens.binding = IntegrityBinding(
             package: appID,

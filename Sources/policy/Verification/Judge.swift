@@ -13,13 +13,10 @@ package struct Judge {
     let decider: Decider
     private let reader: ProofReader
     private var clientData = ClientDataWriter()
-    /// Whether the gateway may verify a signature now.
-    var mayVerify = true
+    /// Those of the request that it judges.
+    private(set) var circumstances = RequestCircumstances(now: UnixTime(seconds: 0), tick: 0)
     /// What devices have used of the rates of rules. All judges of a gateway have the same.
     package var rates = KeyRates()
-    /// The time by which rates are counted, in monotonic nanoseconds. The caller sets it before it
-    /// asks.
-    package var tick: UInt64 = 0
     /// Signatures of keys that were verified, for the metrics.
     package internal(set) var verifications: UInt64 = 0
 
@@ -30,7 +27,7 @@ package struct Judge {
         rules: [Rule] = [],
         decider: Decider
     ) {
-        keyCheck = KeyCheck(decider, apps, rules)
+        keyCheck = KeyCheck(decider, apps: apps, rules: rules)
         self.decider = decider
         reader = ProofReader(decider: decider)
     }
@@ -51,7 +48,7 @@ package struct Judge {
     /// 4. Of content that came with the head: its digest, and whether it reads as another form's
     ///    client data.
     /// 5. As far as the content is here or its digest is stated: the key and all else that
-    ///    ``rule(_:_:rule:now:length:)`` checks. A challenge in the content is looked for once its
+    ///    ``rule(_:over:rule:length:)`` checks. A challenge in the content is looked for once its
     ///    signature is known to be good.
     ///
     /// The judge asks for content to hold only when no check has failed. With a stated digest these
@@ -60,38 +57,35 @@ package struct Judge {
     /// is asked.
     ///
     /// - `bytes`: the head's bytes.
-    /// - `now`: the wall clock.
-    /// - `mayVerify`: whether the client's address has verifications left. If not, a request that
-    ///   needs one is refused.
     /// - `content`: the whole content, where it came together with the head; empty otherwise.
-    /// - `seesContent`: whether all of the request's content comes to the gateway.
-    /// - `isExact`: whether the target and the field lines are the client's own bytes.
-    /// - `isCut`: whether content that should have come to the gateway did not.
     package mutating func open(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
         rule: Rule,
-        now: UnixTime,
-        mayVerify: Bool = true,
         content: Span<UInt8> = Span(),
-        seesContent: Bool = true,
-        isExact: Bool = true,
-        isCut: Bool = false
+        in circumstances: RequestCircumstances
     ) -> HeadVerdict {
-        self.mayVerify = mayVerify
+        self.circumstances = circumstances
         var proof: Proof
-        switch reader.read(head, bytes, rule: rule, now: now, isCut: isCut) {
+        let reading = reader.read(
+            head,
+            bytes,
+            rule: rule,
+            now: circumstances.now,
+            isCut: circumstances.isCut
+        )
+        switch reading {
         case .unproven(let verdict): return .judged(verdict)
         case .claimed(let claimed): proof = claimed
         }
-        if !seesContent, rule.signing.coversBody {
+        if !circumstances.seesContent, rule.signing.coversBody {
             return .judged(proof.verdict(.refuse(.contentUnseen)))
         }
-        if ClientDataWriter.repeatsSigned(head, bytes, rule) {
+        if ClientDataWriter.repeatsSigned(head, bytes, for: rule) {
             return .judged(proof.verdict(.refuse(.signedFieldRepeated)))
         }
-        if ClientDataWriter.isAmbiguous(head, bytes, rule.signing)
-            || !isExact && ClientDataWriter.isInexact(head, bytes, rule.signing)
+        if ClientDataWriter.isAmbiguous(head, bytes, in: rule.signing)
+            || !circumstances.isExact && ClientDataWriter.isInexact(head, bytes, in: rule.signing)
         {
             return .judged(proof.verdict(.refuse(.clientDataAmbiguous)))
         }
@@ -114,30 +108,29 @@ package struct Judge {
             return .judged(proof.verdict(.refuse(.digestMismatch)))
         }
         if !content.isEmpty, rule.signing.coversBody {
-            return .judged(ruleWhole(proof, head, bytes, content, rule: rule, now: now))
+            return .judged(ruleWhole(proof, of: head, bytes, content: content, rule: rule))
         }
         guard hasContent, isHeld else {
             let digest = hasContent ? proof.declared : ClientDataWriter.emptyDigest
-            let signed = clientData.digest(head, bytes, rule, digest, proof)
-            var verdict = self.rule(proof, signed, rule: rule, now: now, length: head.framing)
+            let signed = clientData.digest(head, bytes, for: rule, content: digest, of: proof)
+            var verdict = self.rule(proof, over: signed, rule: rule, length: head.framing)
             if hasContent, rule.signing.coversBody { verdict.expectedDigest = proof.declared }
             return .judged(verdict)
         }
-        return hold(proof, head, bytes, rule: rule, now: now)
+        return hold(proof, of: head, bytes, rule: rule)
     }
 
     /// Judges the head of a request whose content has to be held.
     private mutating func hold(
         _ proof: Proof,
-        _ head: borrowing RequestHead,
+        of head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        rule: Rule,
-        now: UnixTime
+        rule: Rule
     ) -> HeadVerdict {
         var proof = proof
         if let declared = proof.declared, case .lines = rule.signing {
-            let signed = clientData.digest(head, bytes, rule, declared, proof)
-            switch examine(proof, signed, rule: rule, now: now, length: head.framing) {
+            let signed = clientData.digest(head, bytes, for: rule, content: declared, of: proof)
+            switch examine(proof, over: signed, rule: rule, length: head.framing) {
             case .refused(let verdict): return .judged(verdict)
             case .good(let verified):
                 (proof.verified, proof.signed) = (verified, signed)
@@ -147,13 +140,12 @@ package struct Judge {
         let verdict = lookAhead(
             proof,
             rule: rule,
-            now: now,
             length: head.framing,
             clientWaits: head.expectsContinue
         )
         if let verdict { return .judged(verdict) }
         if case .lines(let parts, let headers) = rule.signing {
-            clientData.split(head, bytes, parts, headers, &proof)
+            clientData.split(head, bytes, parts: parts, headers: headers, into: &proof)
         }
         return .hold(proof)
     }
@@ -161,11 +153,10 @@ package struct Judge {
     /// Judges a request whose content came together with its head: nothing needs to be held.
     private mutating func ruleWhole(
         _ proof: Proof,
-        _ head: borrowing RequestHead,
+        of head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ content: Span<UInt8>,
-        rule: Rule,
-        now: UnixTime
+        content: Span<UInt8>,
+        rule: Rule
     ) -> Verdict {
         let digest = SHA256.digest(content)
         if let declared = proof.declared, declared != digest {
@@ -174,81 +165,98 @@ package struct Judge {
         if case .content = rule.signing, ClientDataWriter.isAmbiguous(content) {
             return proof.verdict(.refuse(.clientDataAmbiguous))
         }
-        let signed = clientData.digest(head, bytes, rule, digest, proof)
+        let signed = clientData.digest(head, bytes, for: rule, content: digest, of: proof)
         var verdict = proof.verdict(.pass)
-        guard let checked = verify(proof, signed, rule, head.framing, &verdict) else {
-            return verdict
-        }
+        let length = head.framing
+        guard
+            let checked = verify(proof, over: signed, rule: rule, length: length, &verdict)
+        else { return verdict }
         var proof = proof
         if let pointer = rule.challengePointer { proof.challenge = pointer.string(in: content) }
-        conclude(checked, proof, rule: rule, now: now, &verdict)
+        conclude(checked, of: proof, rule: rule, &verdict)
         return verdict
     }
 
     /// Judges content that was held.
     ///
-    /// - `content`: SHA-256 of the content.
-    /// - `start`: at least its first ``RequestBinding/ClientDataDomain/startCount`` bytes.
-    /// - `text`: the content, asked for when the rule takes the challenge out of it, and its
-    ///   signature is good: reading a long text costs more than any other check.
-    /// - `mayVerify`: as in ``open(_:_:rule:now:mayVerify:content:)``; other requests of the
-    ///   address may have come meanwhile.
+    /// - `circumstances`: those of now; other requests of the address may have come meanwhile.
     package mutating func close(
         _ proof: Proof,
-        content: SHA256Digest,
-        start: [UInt8],
-        text: () -> [UInt8]?,
+        content: some WholeContent,
         rule: Rule,
-        now: UnixTime,
-        mayVerify: Bool = true
+        in circumstances: RequestCircumstances
     ) -> Verdict {
-        self.mayVerify = mayVerify
-        if let declared = proof.declared, declared != content {
+        self.circumstances = circumstances
+        let digest = content.digest()
+        if let declared = proof.declared, declared != digest {
             return proof.verdict(.refuse(.digestMismatch))
         }
-        if let verified = proof.verified { return admit(verified, proof, rule: rule, now: now) }
-        if case .content = rule.signing, ClientDataWriter.isAmbiguous(start.span) {
+        if let verified = proof.verified { return admit(verified, of: proof, rule: rule) }
+        if case .content = rule.signing, ClientDataWriter.isAmbiguous(content.start.span) {
             return proof.verdict(.refuse(.clientDataAmbiguous))
         }
-        let signed = clientData.digest(content, rule, proof)
+        let signed = clientData.digest(digest, for: rule, of: proof)
         var verdict = proof.verdict(.pass)
-        guard let checked = verify(proof, signed, rule, .none, &verdict) else { return verdict }
+        guard let checked = verify(proof, over: signed, rule: rule, length: .none, &verdict)
+        else { return verdict }
         var proof = proof
         if let pointer = rule.challengePointer {
             // Held content can't be read again, so the challenge in it can't be judged.
-            guard let text = text() else {
+            guard let text = content.text() else {
                 verdict.outcome = .refuse(.spillFailed)
                 return verdict
             }
             proof.challenge = pointer.string(in: text.span)
         }
-        conclude(checked, proof, rule: rule, now: now, &verdict)
+        conclude(checked, of: proof, rule: rule, &verdict)
         return verdict
     }
+}
+
+/// What the judge knows of a request beside its bytes: when it is judged, and how it came.
+package struct RequestCircumstances: Sendable {
+    /// The wall clock.
+    package let now: UnixTime
+    /// The time by which rates are counted, in monotonic nanoseconds.
+    package let tick: UInt64
+    /// Whether the client's address has verifications left. If not, a request that needs one is
+    /// refused.
+    package var mayVerify = true
+    /// Whether all of the request's content comes to the gateway.
+    package var seesContent = true
+    /// Whether the target and the field lines are the client's own bytes.
+    package var isExact = true
+    /// Whether content that should have come to the gateway did not.
+    package var isCut = false
+
+    package init(now: UnixTime, tick: UInt64) { (self.now, self.tick) = (now, tick) }
+}
+
+/// Content that was held until it was whole.
+package protocol WholeContent {
+    /// At least the first ``RequestBinding/ClientDataDomain/startCount`` bytes.
+    var start: [UInt8] { get }
+    /// SHA-256 of the content.
+    func digest() -> SHA256Digest
+    /// The content; `nil` where it can't be read again. Asked for when the rule takes the challenge
+    /// out of it, and its signature is good: reading a long text costs more than any other check.
+    func text() -> [UInt8]?
 }
 
 // Uses up counter and challenge of a good request with an assertion.
 extension Judge {
     /// Uses counter and challenge in one step of the store, at once or at its commit.
     func consume(
-        _ counter: SignCounter,
-        _ serial: ChallengeSerial?,
-        _ keyID: KeyID,
-        _ row: Int64?,
+        _ use: CounterUse,
+        of keyID: KeyID,
+        row: Int64?,
         rule: Rule,
-        now: UnixTime,
         _ verdict: inout Verdict
     ) {
-        let use = CounterUse(
-            of: keyID,
-            counter: counter,
-            rule: rule.counter.store,
-            challenge: serial
-        )
         let outcome = decider.consume(
             use,
             row: row,
-            now: now.seconds,
+            now: circumstances.now.seconds,
             durability: survivesCrash(rule) ? .behind : .awaited,
             whenFailing: rule.onError == .forward ? .useInMemory : .decline
         )

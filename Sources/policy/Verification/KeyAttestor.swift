@@ -94,8 +94,8 @@ package struct KeyAttestor: Sendable {
     /// - `clientDataHash`: what the client has handed to the system, by the app's setting.
     func examine(
         _ text: AttestationText,
-        _ keyID: KeyID,
-        _ context: [UInt8]?,
+        keyID: KeyID,
+        context: [UInt8]?,
         now: UnixTime,
         clientDataHash: (AppPolicy.ClientDataHash) -> [UInt8]
     ) -> Examined {
@@ -104,7 +104,13 @@ package struct KeyAttestor: Sendable {
             guard let object = Base64.decode(text) else {
                 return .failure(.inVain(.attestationMalformed))
             }
-            return examine(object, keyID, context, now: now, clientDataHash: clientDataHash)
+            return examine(
+                object,
+                keyID: keyID,
+                context: context,
+                now: now,
+                clientDataHash: clientDataHash
+            )
         case .android(let texts):
             let chain = texts.compactMap { Base64.decode($0) }
             guard chain.count == texts.count else {
@@ -112,7 +118,7 @@ package struct KeyAttestor: Sendable {
             }
             // What `setAttestationChallenge` takes is bounded, so it is always a hash.
             let challenge = clientDataHash(.sha256)
-            return examine(chain, keyID, context, challenge: challenge, now: now)
+            return examine(chain, keyID: keyID, context: context, challenge: challenge, now: now)
         }
     }
 }
@@ -125,8 +131,8 @@ extension KeyAttestor {
     /// - `clientDataHash`: what the client has handed to `attestKey`, by the app's setting.
     func examine(
         _ object: [UInt8],
-        _ keyID: KeyID,
-        _ context: [UInt8]? = nil,
+        keyID: KeyID,
+        context: [UInt8]? = nil,
         now: UnixTime,
         clientDataHash: (AppPolicy.ClientDataHash) -> [UInt8]
     ) -> Examined {
@@ -157,16 +163,17 @@ extension KeyAttestor {
         guard receipt != nil || app.policy.receipt == .optional else {
             return .failure(.inVain(.receiptRefused))
         }
-        let record = KeyRecord(
+        var record = KeyRecord(
             attested: verified,
             publicKey: verified.publicKey,
             appID: app.policy.id,
             environment: isTest ? .test : KeyEnvironment(verified.environment),
-            receipt: receipt?.bytes,
-            receiptState: receipt.map { ReceiptState($0.fields) } ?? ReceiptState(),
-            context: context,
             now: now.seconds
         )
+        record.context = context
+        if let receipt {
+            (record.receipt, record.receiptState) = (receipt.bytes, ReceiptState(receipt.fields))
+        }
         return .success(Attested(record: record, attester: nil))
     }
 
@@ -201,8 +208,8 @@ extension KeyAttestor {
     /// - `challenge`: what the app has handed to `setAttestationChallenge`.
     private func examine(
         _ chain: [[UInt8]],
-        _ keyID: KeyID,
-        _ context: [UInt8]?,
+        keyID: KeyID,
+        context: [UInt8]?,
         challenge: [UInt8],
         now: UnixTime
     ) -> Examined {
@@ -234,19 +241,18 @@ extension KeyAttestor {
         guard demands.settings.accepts(version: verified.version) else {
             return .failure(.inVain(.versionRefused))
         }
-        let record = KeyRecord(
+        var record = KeyRecord(
             attested: verified,
             publicKey: verified.publicKey,
             appID: app.id,
             environment: app.isTest ? .test : .production,
-            receipt: nil,
-            chain: ChainRecord(
-                serials: verified.serials.map(\.description),
-                certificatesIssued: verified.provisioningInfo?.certificatesIssued
-                    .map { UInt32(clamping: $0) }
-            ),
-            context: context,
             now: now.seconds
+        )
+        record.context = context
+        record.chain = ChainRecord(
+            serials: verified.serials.map(\.description),
+            certificatesIssued: verified.provisioningInfo?.certificatesIssued
+                .map { UInt32(clamping: $0) }
         )
         return .success(Attested(record: record, attester: verified.attesterID))
     }

@@ -9,7 +9,7 @@ package struct KeyCheck {
     private let apps: [AppNumber: KnownApp]
     private let admissions: AppAdmissions
 
-    init(_ decider: Decider, _ apps: [AppPolicy], _ rules: [Rule]) {
+    init(_ decider: Decider, apps: [AppPolicy], rules: [Rule]) {
         self.decider = decider
         let known = apps.map { (decider.keys.number(ofApp: $0.id), KnownApp(policy: $0)) }
         self.apps = Dictionary(uniqueKeysWithValues: known)
@@ -20,7 +20,7 @@ package struct KeyCheck {
     ///
     /// Where the store decides each use of a counter, it also refuses a revoked key. A session uses
     /// no counter.
-    func find(_ proof: Proof, _ rule: Rule, _ verdict: inout Verdict) -> (
+    func find(_ proof: Proof, for rule: Rule, _ verdict: inout Verdict) -> (
         stored: StoredKey, app: KnownApp, isOutdated: Bool
     )? {
         let keyID = proof.keyID

@@ -157,7 +157,7 @@ struct SessionEvidence: Sendable {
 
     /// Uses the sequence number. A failing store can't say only one thing: whether the key was
     /// revoked meanwhile.
-    func use(isOutdated: Bool, _ rule: Rule, _ decider: Decider, _ verdict: inout Verdict) {
+    func use(isOutdated: Bool, for rule: Rule, in decider: Decider, _ verdict: inout Verdict) {
         if isOutdated, rule.onError == .refuse, decider.admits(sequence, of: session) {
             verdict.outcome = .failure(.store)
         } else if decider.use(sequence, of: session) {
@@ -184,13 +184,13 @@ struct ProofFields {
     init(_ section: borrowing FieldSection, _ bytes: Span<UInt8>, names: FieldNames) {
         for index in section.fields.indices {
             let field = section.fields[index]
-            if Self.equal(bytes, field.name, names.keyID) {
+            if Self.equal(bytes, field.name, to: names.keyID) {
                 note(field.value, \.keyID)
-            } else if Self.equal(bytes, field.name, names.assertion) {
+            } else if Self.equal(bytes, field.name, to: names.assertion) {
                 note(field.value, \.assertion)
-            } else if Self.equal(bytes, field.name, names.challenge) {
+            } else if Self.equal(bytes, field.name, to: names.challenge) {
                 note(field.value, \.challenge)
-            } else if Self.equal(bytes, field.name, names.unsupported) {
+            } else if Self.equal(bytes, field.name, to: names.unsupported) {
                 isUnsupported = true
             }
         }
@@ -205,7 +205,7 @@ struct ProofFields {
     }
 
     /// Names are compared without case (RFC 9110 §5.1); `name` is in lower case.
-    static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, _ name: [UInt8]) -> Bool {
+    static func equal(_ bytes: Span<UInt8>, _ range: Range<Int>, to name: [UInt8]) -> Bool {
         guard range.count == name.count else { return false }
         for index in 0..<name.count {
             let byte = bytes[range.lowerBound + index]

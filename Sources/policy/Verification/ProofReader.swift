@@ -36,10 +36,10 @@ struct ProofReader {
         // Without a proof that signs, the rule asks for a token, which is read later.
         guard rule.accept.takesAssertions else { return .unproven(Verdict(.refuse(.proofMissing))) }
         guard head.fields.kinds.isDisjoint(with: .session) else {
-            return readSession(head, bytes, fields, rule: rule, now: now)
+            return readSession(head, bytes, fields: fields, rule: rule, now: now)
         }
         guard let keyText = fields.keyID, let assertionText = fields.assertion else {
-            return .unproven(Self.unproven(rule, fields, named(fields, bytes)))
+            return .unproven(Self.unproven(rule, fields, keyID: named(fields, bytes)))
         }
         // Where the challenge is part of the content, a copy in the head is ignored.
         let isInHead = rule.challenge != .none && rule.challengeSource == .field
@@ -69,7 +69,7 @@ struct ProofReader {
     private func readSession(
         _ head: borrowing RequestHead,
         _ bytes: Span<UInt8>,
-        _ fields: ProofFields,
+        fields: ProofFields,
         rule: Rule,
         now: UnixTime
     ) -> Reading {
@@ -135,7 +135,7 @@ struct ProofReader {
     }
 
     /// A request without an assertion.
-    private static func unproven(_ rule: Rule, _ fields: ProofFields, _ keyID: KeyID?) -> Verdict {
+    private static func unproven(_ rule: Rule, _ fields: ProofFields, keyID: KeyID?) -> Verdict {
         guard fields.isUnsupported else { return Verdict(.refuse(.assertionMissing), keyID: keyID) }
         var verdict = Verdict(.refuse(.unsupported), keyID: keyID)
         verdict.isExcused = rule.unsupported == .forward

@@ -8,10 +8,6 @@ package struct ShownToken: Sendable {
     /// 1…``ShownTokens/bytesMax`` bytes, as they came.
     package let text: [UInt8]
     package let proof: TokenProof
-    /// The id of the request's rule.
-    package let rule: String
-    /// The request's host, as the client wrote it.
-    package let host: [UInt8]
     /// The client's address; `nil` where it is unknown.
     package let address: IPAddress?
     /// What an integrity token has to be bound to; `nil` for other tokens.
@@ -21,16 +17,12 @@ package struct ShownToken: Sendable {
     package init(
         text: [UInt8],
         proof: TokenProof,
-        rule: String,
-        host: [UInt8],
         address: IPAddress?,
         binding: IntegrityBinding? = nil,
         now: UnixTime
     ) {
         self.text = text
         self.proof = proof
-        self.rule = rule
-        self.host = host
         self.address = address
         self.binding = binding
         self.now = now
@@ -93,21 +85,21 @@ package final class ShownTokens: Sendable {
     /// In the order of the rule's tokens.
     private let shown: [Showing]
 
-    package init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, _ rule: Rule) {
+    package init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>, for rule: Rule) {
         var shown: [Showing] = []
-        for token in rule.tokens { shown.append(Self.showing(token.place, head, bytes)) }
+        for token in rule.tokens { shown.append(Self.showing(token.place, in: head, bytes)) }
         self.shown = shown
     }
 
     /// What a request to an endpoint shows in the field of a proof.
     package static func showing(
         _ place: TokenProof.Place,
-        _ head: borrowing RequestHead,
+        in head: borrowing RequestHead,
         _ bytes: Span<UInt8>
     ) -> Showing {
         switch place {
-        case .field(let name): field(name, head.fields, bytes)
-        case .cookie(let name): cookie(name, head.fields, bytes)
+        case .field(let name): field(name, in: head.fields, bytes)
+        case .cookie(let name): cookie(name, in: head.fields, bytes)
         }
     }
 
@@ -118,13 +110,13 @@ package final class ShownTokens: Sendable {
 
     private static func field(
         _ name: [UInt8],
-        _ section: borrowing FieldSection,
+        in section: borrowing FieldSection,
         _ bytes: Span<UInt8>
     ) -> Showing {
         var found = Showing.nothing
         for index in section.fields.indices {
             let field = section.fields[index]
-            guard ProofFields.equal(bytes, field.name, name) else { continue }
+            guard ProofFields.equal(bytes, field.name, to: name) else { continue }
             guard found == .nothing else { return .unreadable }
             if field.kind == .authorization {
                 guard let token = bearer(bytes, field.value) else { continue }
@@ -140,7 +132,11 @@ package final class ShownTokens: Sendable {
     private static func bearer(_ bytes: Span<UInt8>, _ value: Range<Int>) -> Range<Int>? {
         let scheme: [UInt8] = Array("bearer".utf8)
         guard value.count > scheme.count,
-            ProofFields.equal(bytes, value.lowerBound..<value.lowerBound + scheme.count, scheme),
+            ProofFields.equal(
+                bytes,
+                value.lowerBound..<value.lowerBound + scheme.count,
+                to: scheme
+            ),
             bytes[value.lowerBound + scheme.count] == 0x20
         else { return nil }
         var start = value.lowerBound + scheme.count
@@ -152,7 +148,7 @@ package final class ShownTokens: Sendable {
     /// §5.4): servers join two by a comma or a semicolon, or take the last.
     private static func cookie(
         _ name: [UInt8],
-        _ section: borrowing FieldSection,
+        in section: borrowing FieldSection,
         _ bytes: Span<UInt8>
     ) -> Showing {
         guard section.contains(.cookie) else { return .nothing }

@@ -38,8 +38,10 @@ struct EnrolmentFixture {
         let secret = [UInt8](repeating: 7, count: 32)
         issuer = ChallengeIssuer(
             capacity: capacity,
-            secret: secret + [UInt8(truncatingIfNeeded: epoch)],
-            enrolmentSecret: secret,
+            secrets: .init(
+                own: secret + [UInt8(truncatingIfNeeded: epoch)],
+                enrolment: secret
+            ),
             epoch: epoch
         )
         var limits = Enrolment.Limits()

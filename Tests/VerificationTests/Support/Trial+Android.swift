@@ -44,17 +44,16 @@ extension Trial {
         daysAgo days: Int64 = 0
     ) -> SoftwareKey {
         let key = Self.phone().makeKey()
-        journal.add(
-            KeyRecord(
-                keyID: key.keyID,
-                platform: .android,
-                appID: Self.package,
-                environment: .production,
-                publicKey: key.publicKey,
-                chain: ChainRecord(serials: ["1"], certificatesIssued: issued),
-                enrolledAt: now.seconds - days * 86_400
-            )
+        var record = KeyRecord(
+            keyID: key.keyID,
+            appID: Self.package,
+            environment: .production,
+            publicKey: key.publicKey,
+            enrolledAt: now.seconds - days * 86_400
         )
+        record.platform = .android
+        record.chain = ChainRecord(serials: ["1"], certificatesIssued: issued)
+        journal.add(record)
         return key
     }
 }

@@ -23,6 +23,8 @@ struct Trial {
     let policies: [AppPolicy]
     var judge: Judge
     var now = Trial.start
+    /// Monotonic nanoseconds.
+    var tick: UInt64 = 0
 
     /// - `changesMax`: how many changes the writer takes; 0 for a store that has no room.
     init(
@@ -34,7 +36,10 @@ struct Trial {
         var limits = Committer.Limits()
         limits.changesMax = changesMax
         keys = try KeyTable(journal: journal, limits: limits)
-        issuer = ChallengeIssuer(secret: Array(repeating: 7, count: 32), epoch: 1)
+        issuer = ChallengeIssuer(
+            secrets: .init(own: Array(repeating: 7, count: 32)),
+            epoch: 1
+        )
         self.policies = policies
         sessions = SessionTable(secret: Array(repeating: 8, count: 32))
         judge = Judge(
@@ -58,7 +63,7 @@ struct Trial {
         _ mode: Mode = .enforce,
         _ edit: (inout Rule.Demands) -> Void = { _ in }
     ) -> Rule {
-        var demands = Rule.Demands(salt: "place-order")
+        var demands = Rule.Demands(salt: "place-order", mode: mode)
         demands.signing = .lines(.all, headers: [])
         demands.challenge = .required
         demands.body = .streamed(limit: .mebibytes(1))
@@ -68,7 +73,6 @@ struct Trial {
             index: 0,
             match: .all,
             origin: OriginIndex(0),
-            mode: mode,
             demands: demands
         )
     }
@@ -93,16 +97,15 @@ struct Trial {
         counters: CounterState = CounterState()
     ) -> SoftwareKey {
         let key = device.makeKey()
-        journal.add(
-            KeyRecord(
-                keyID: key.keyID,
-                appID: appID,
-                environment: environment,
-                publicKey: key.publicKey,
-                counters: counters,
-                enrolledAt: now.seconds
-            )
+        var record = KeyRecord(
+            keyID: key.keyID,
+            appID: appID,
+            environment: environment,
+            publicKey: key.publicKey,
+            enrolledAt: now.seconds
         )
+        record.counters = counters
+        journal.add(record)
         return key
     }
 
@@ -136,16 +139,18 @@ struct Trial {
         var head = RequestHead()
         let bytes = wire.head
         try head.read(bytes.span, isSecure: false, limits: HeadLimits())
+        var circumstances = circumstances
+        (circumstances.mayVerify, circumstances.isExact) = (mayVerify, isExact)
         return judge.open(
             head,
             bytes.span,
             rule: rule,
-            now: now,
-            mayVerify: mayVerify,
             content: content.span,
-            isExact: isExact
+            in: circumstances
         )
     }
+
+    var circumstances: RequestCircumstances { RequestCircumstances(now: now, tick: tick) }
 
     /// Judges a request to the end, its content held where the judge asks for it.
     mutating func judge(_ wire: Wire, _ rule: Rule) throws -> Verdict {
@@ -159,12 +164,26 @@ struct Trial {
     mutating func close(_ proof: Proof, _ wire: Wire, _ rule: Rule) -> Verdict {
         judge.close(
             proof,
-            content: SHA256.digest(of: wire.content),
-            start: wire.content,
-            text: { wire.content },
+            content: Content(wire.content),
             rule: rule,
-            now: now
+            in: circumstances
         )
+    }
+
+    /// Content that was held.
+    final class Content: WholeContent {
+        let start: [UInt8]
+        /// How often it was asked for.
+        private(set) var readings = 0
+
+        init(_ bytes: [UInt8]) { start = bytes }
+
+        func digest() -> SHA256Digest { SHA256.digest(of: start) }
+
+        func text() -> [UInt8]? {
+            readings += 1
+            return start
+        }
     }
 
     /// Signs a request as the rule asks, lets it be changed on the way, and judges it.

@@ -11,7 +11,7 @@ import Verification
 /// The file has no name from its opening on, so nothing of it outlives the process. Held bytes are
 /// counted before they are written: for all event loops together, for the client's address and for
 /// its key. The count ends with ``release()``.
-final class HeldBody {
+final class HeldBody: WholeContent {
     /// Why a piece can't be held. Nothing of the piece is held then.
     enum Fault: Error {
         /// The client's address holds the most bytes allowed.

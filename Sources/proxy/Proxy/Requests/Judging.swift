@@ -23,32 +23,34 @@ struct Judging {
         let beganAt = MonotonicClock.nanoseconds
         /// The number of signatures that it had verified.
         let verifiedBefore: UInt64
+    }
 
-        init(_ judge: inout Judge) {
-            verifiedBefore = judge.verifications
-            judge.tick = beganAt
-        }
+    /// - tick: monotonic nanoseconds.
+    private func circumstances(at tick: UInt64) -> RequestCircumstances {
+        let now = UnixTime(seconds: proxy.wallSeconds)
+        var circumstances = RequestCircumstances(now: now, tick: tick)
+        circumstances.mayVerify = exchange.mayVerify(now: tick)
+        circumstances.seesContent = exchange.flow.seesContent
+        circumstances.isExact = exchange.isExact
+        circumstances.isCut = exchange.isCut
+        return circumstances
     }
 
     // MARK: The first step
 
     /// Judges the head. If the request goes on, writes the head for the origin.
     func judge(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) -> Flow.Action {
-        let cost = Cost(&proxy.judge)
+        let cost = Cost(verifiedBefore: proxy.judge.verifications)
         let rule = exchange.flow.rule
         let opening = proxy.judge.open(
             head,
             bytes,
             rule: rule,
-            now: UnixTime(seconds: proxy.wallSeconds),
-            mayVerify: exchange.mayVerify(now: cost.beganAt),
             content: exchange.content.arrived.span,
-            seesContent: exchange.flow.seesContent,
-            isExact: exchange.isExact,
-            isCut: exchange.isCut
+            in: circumstances(at: cost.beganAt)
         )
         if rule.asksDevice, opening.mayPass { exchange.device = DeviceVisit(head, bytes) }
-        if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, rule) }
+        if rule.namesTokens { exchange.tokens = ShownTokens(head, bytes, for: rule) }
         let action: Flow.Action
         switch consume opening {
         case .judged(let verdict):
@@ -127,15 +129,12 @@ struct Judging {
             preconditionFailure("Judging: content held without a proof")
         }
         exchange.client?.stopDeadline()
-        let cost = Cost(&proxy.judge)
+        let cost = Cost(verifiedBefore: proxy.judge.verifications)
         let verdict = proxy.judge.close(
             proof,
-            content: held.digest(),
-            start: held.start,
-            text: { held.text() },
+            content: held,
             rule: exchange.flow.rule,
-            now: UnixTime(seconds: proxy.wallSeconds),
-            mayVerify: exchange.mayVerify(now: cost.beganAt)
+            in: circumstances(at: cost.beganAt)
         )
         if !exchange.flow.seeksKey(verdict) {
             exchange.content = .held(held)

@@ -68,8 +68,6 @@ struct Querying {
         let shown = ShownToken(
             text: text,
             proof: proof,
-            rule: exchange.flow.rule.id,
-            host: exchange.record.asked.host,
             address: exchange.hasAddress ? exchange.account.address : nil,
             binding: exchange.flow.verdictState.given?.verdict.tokens.binding,
             now: UnixTime(seconds: proxy.wallSeconds)

@@ -112,7 +112,7 @@ struct WrittenSpan {
             // 64-bit numbers are texts in proto3's JSON.
             out.member("startTimeUnixNano", "\(began)")
             out.member("endTimeUnixNano", "\(max(began, ended))")
-            out.objects("attributes", attributes) { out, attribute in
+            out.objects("attributes", of: attributes) { out, attribute in
                 out.member("key", attribute.name.description)
                 out.object("value") { attribute.value.write(into: &$0) }
             }

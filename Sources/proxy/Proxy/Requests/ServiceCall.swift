@@ -36,7 +36,7 @@ final class ServiceCall {
         self.format = format
         var tokens: [TokenProof: ShownTokens.Showing] = [:]
         for proof in entry.terms.tokens {
-            tokens[proof] = ShownTokens.showing(proof.place, head, bytes)
+            tokens[proof] = ShownTokens.showing(proof.place, in: head, bytes)
         }
         self.tokens = tokens
         gateway = entry.gateway(in: head.query, bytes)

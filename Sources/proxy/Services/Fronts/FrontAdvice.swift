@@ -35,7 +35,7 @@ package struct FrontAdvice: Sendable {
     package let front: Front
     package let text: String
 
-    private init(_ topic: Topic, _ front: Front, _ text: String) {
+    private init(_ topic: Topic, at front: Front, _ text: String) {
         (self.topic, self.front, self.text) = (topic, front, text)
     }
 
@@ -53,81 +53,89 @@ package struct FrontAdvice: Sendable {
     package static let all = [
         FrontAdvice(
             .absent,
-            .others,
+            at: .others,
             "see whether the front sends every path to this gateway, and asks it about every path; "
                 + "in a fleet, try while the front has this gateway alone"
         ),
-        FrontAdvice(.method, .others, "take out what obeys X-HTTP-Method-Override"),
-        FrontAdvice(.path, .nginx, "merge_slashes off; no path after the name in proxy_pass"),
-        FrontAdvice(.path, .haproxy, "no http-request normalize-uri, no replace-path"),
-        FrontAdvice(.path, .caddy, "no uri, rewrite or handle_path before the gateway"),
+        FrontAdvice(.method, at: .others, "take out what obeys X-HTTP-Method-Override"),
+        FrontAdvice(.path, at: .nginx, "merge_slashes off; no path after the name in proxy_pass"),
+        FrontAdvice(.path, at: .haproxy, "no http-request normalize-uri, no replace-path"),
+        FrontAdvice(.path, at: .caddy, "no uri, rewrite or handle_path before the gateway"),
         FrontAdvice(
             .path,
-            .traefik,
+            at: .traefik,
             "it does this by itself; have apps sign paths without //, dot segments and escapes"
         ),
         FrontAdvice(
             .path,
-            .envoy,
+            at: .envoy,
             "normalize_path: false, merge_slashes: false, path_with_escaped_slashes_action: "
                 + "KEEP_UNCHANGED"
         ),
-        FrontAdvice(.query, .traefik, "it writes & for ;, so have apps send no ;"),
-        FrontAdvice(.query, .others, "take out what sorts or cleans queries, as caches do"),
-        FrontAdvice(.host, .nginx, "proxy_set_header Host $http_host"),
-        FrontAdvice(.host, .envoy, "no host_rewrite of a route"),
+        FrontAdvice(.query, at: .traefik, "it writes & for ;, so have apps send no ;"),
+        FrontAdvice(.query, at: .others, "take out what sorts or cleans queries, as caches do"),
+        FrontAdvice(.host, at: .nginx, "proxy_set_header Host $http_host"),
+        FrontAdvice(.host, at: .envoy, "no host_rewrite of a route"),
         FrontAdvice(
             .host,
-            .others,
+            at: .others,
             "pass Host on as the client has sent it, unless that is wanted"
         ),
         FrontAdvice(
             .fields,
-            .nginx,
+            at: .nginx,
             "no proxy_set_header of these names, nor a proxy_pass_request_headers off"
         ),
-        FrontAdvice(.fields, .envoy, "add the names to allowed_headers"),
-        FrontAdvice(.fields, .traefik, "no authRequestHeaders without the names"),
-        FrontAdvice(.fields, .others, "pass these fields on as they came"),
-        FrontAdvice(.long, .nginx, "large_client_header_buffers 4 16k"),
-        FrontAdvice(.long, .haproxy, "tune.bufsize 65536"),
-        FrontAdvice(.long, .envoy, "max_request_headers_kb: 60"),
-        FrontAdvice(.long, .others, "allow heads of 16 KiB"),
+        FrontAdvice(.fields, at: .envoy, "add the names to allowed_headers"),
+        FrontAdvice(.fields, at: .traefik, "no authRequestHeaders without the names"),
+        FrontAdvice(.fields, at: .others, "pass these fields on as they came"),
+        FrontAdvice(.long, at: .nginx, "large_client_header_buffers 4 16k"),
+        FrontAdvice(.long, at: .haproxy, "tune.bufsize 65536"),
+        FrontAdvice(.long, at: .envoy, "max_request_headers_kb: 60"),
+        FrontAdvice(.long, at: .others, "allow heads of 16 KiB"),
         FrontAdvice(
             .content,
-            .nginx,
+            at: .nginx,
             "it sends no content with auth_request: forward what is signed to a listener without "
                 + "decides"
         ),
         FrontAdvice(
             .content,
-            .haproxy,
+            at: .haproxy,
             "http-request wait-for-body, and the script of the example"
         ),
         FrontAdvice(
             .content,
-            .caddy,
+            at: .caddy,
             "it sends no content with forward_auth: forward what is signed to a listener without "
                 + "decides"
         ),
-        FrontAdvice(.content, .traefik, "forwardBody: true"),
-        FrontAdvice(.content, .envoy, "with_request_body, over gRPC with pack_as_bytes: true"),
-        FrontAdvice(.content, .others, "content: whole for the listener that is asked"),
-        FrontAdvice(.size, .nginx, "client_max_body_size as large as the rule's body.limit"),
-        FrontAdvice(.size, .haproxy, "tune.bufsize of the content, its head and 4 KiB"),
-        FrontAdvice(.size, .caddy, "request_body max_size as large as the rule's body.limit"),
-        FrontAdvice(.size, .traefik, "maxBodySize and maxRequestBodyBytes as large as body.limit"),
+        FrontAdvice(.content, at: .traefik, "forwardBody: true"),
+        FrontAdvice(.content, at: .envoy, "with_request_body, over gRPC with pack_as_bytes: true"),
+        FrontAdvice(.content, at: .others, "content: whole for the listener that is asked"),
+        FrontAdvice(.size, at: .nginx, "client_max_body_size as large as the rule's body.limit"),
+        FrontAdvice(.size, at: .haproxy, "tune.bufsize of the content, its head and 4 KiB"),
+        FrontAdvice(.size, at: .caddy, "request_body max_size as large as the rule's body.limit"),
         FrontAdvice(
             .size,
-            .envoy,
+            at: .traefik,
+            "maxBodySize and maxRequestBodyBytes as large as body.limit"
+        ),
+        FrontAdvice(
+            .size,
+            at: .envoy,
             "allow_partial_message: false, and max_request_bytes over the rule's body.limit"
         ),
-        FrontAdvice(.size, .others, "or a smaller body.limit, so that apps are refused early"),
-        FrontAdvice(.decoded, .envoy, "no decompressor filter for requests before ext_authz"),
-        FrontAdvice(.decoded, .others, "let encoded requests pass as they are"),
-        FrontAdvice(.rewritten, .others, "take out the plug-in, script or WAF that writes content"),
-        FrontAdvice(.unsure, .haproxy, "the script of the example, which states the length"),
-        FrontAdvice(.unsure, .envoy, "with_request_body, over gRPC with pack_as_bytes: true"),
-        FrontAdvice(.unsure, .others, "content: whole for the listener that is asked"),
+        FrontAdvice(.size, at: .others, "or a smaller body.limit, so that apps are refused early"),
+        FrontAdvice(.decoded, at: .envoy, "no decompressor filter for requests before ext_authz"),
+        FrontAdvice(.decoded, at: .others, "let encoded requests pass as they are"),
+        FrontAdvice(
+            .rewritten,
+            at: .others,
+            "take out the plug-in, script or WAF that writes content"
+        ),
+        FrontAdvice(.unsure, at: .haproxy, "the script of the example, which states the length"),
+        FrontAdvice(.unsure, at: .envoy, "with_request_body, over gRPC with pack_as_bytes: true"),
+        FrontAdvice(.unsure, at: .others, "content: whole for the listener that is asked"),
     ]
 }

@@ -69,7 +69,7 @@ enum ProofBenchmarks {
 
     /// A signed request with a challenge, from its bytes to the verdict, everything consumed.
     private static func judging() -> [Benchmark] {
-        var demands = Rule.Demands(salt: "bench")
+        var demands = Rule.Demands(salt: "bench", mode: .enforce)
         demands.signing = .lines(.all, headers: [])
         demands.challenge = .required
         let rule = Rule(
@@ -77,7 +77,6 @@ enum ProofBenchmarks {
             index: 0,
             match: .all,
             origin: OriginIndex(0),
-            mode: .enforce,
             demands: demands
         )
         var key = makeKey(.beforeTwentySeven)
@@ -92,6 +91,7 @@ enum ProofBenchmarks {
                 sessions: SessionTable()
             )
         )
+        let circumstances = RequestCircumstances(now: now, tick: 0)
         var requests: [[UInt8]] = []
         var head = RequestHead()
         return [
@@ -106,7 +106,7 @@ enum ProofBenchmarks {
                     let bytes = requests[number]
                     guard HTTPBenchmarks.read(bytes, into: &head),
                         case .judged(let verdict) =
-                            judge.open(head, bytes.span, rule: rule, now: now)
+                            judge.open(head, bytes.span, rule: rule, in: circumstances)
                     else { return false }
                     return verdict.outcome == .pass
                 }
