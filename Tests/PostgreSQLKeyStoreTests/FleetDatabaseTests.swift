@@ -135,7 +135,7 @@ import Testing
         expectEqual(Set(second.counts.map(\.slot)), [7, 8])
         let last = try #require(second.counts.first { $0.slot == 8 })
         #expect(last.rule == "orders" && last.sketches.passed == [3] && last.sketches.refused == [])
-        #expect(last.broken == [2] && last.since == 4 && last.span == 300)
+        #expect(last.sketches.broken == [2] && last.since == 4 && last.span == 300)
         // What was written long ago is known, and what no window has goes.
         let link = DatabaseLink(settings)
         defer { link.close() }

@@ -44,7 +44,7 @@ private struct LibraryFacts: PartyFacts {
     let cards: UInt64
 
     func write(into out: inout Exposition) {
-        out.counter("library_cards_total", cards, "Cards that were shown.")
+        out.counter("library_cards_total", cards, help: "Cards that were shown.")
     }
 
     func write(into out: inout JSONWriter) { out.member("library_cards", cards) }

@@ -9,7 +9,7 @@ import Verification
 @testable import Services
 
 @Suite struct SystemCountsTests {
-    private static let phone = ClaimedSystem(.apple, 26, 1)
+    private static let phone = ClaimedSystem(.apple, major: 26, minor: 1)
 
     private func counts(_ requests: [ReportedRequest]) -> SystemCounts {
         var counts = SystemCounts()
@@ -40,7 +40,14 @@ import Verification
     {
         var counts = counts(
             (0..<2000).map { number in
-                .bare(1, system: ClaimedSystem(.ios, UInt16(number % 999), UInt16(number / 999)))
+                .bare(
+                    1,
+                    system: ClaimedSystem(
+                        .ios,
+                        major: UInt16(number % 999),
+                        minor: UInt16(number / 999)
+                    )
+                )
             }
         )
         counts.add(.signed(1, system: Self.phone))
@@ -48,7 +55,12 @@ import Verification
         try expectEqual(cells(.claimed(Self.phone), of: counts).total, 1)
         expectEqual(counts.groups.reduce(0) { $0 + $1.cells.total }, 2001)
         for number in 0..<2000 {
-            counts.add(.signed(number, system: ClaimedSystem(.macos, UInt16(number % 999), 1)))
+            counts.add(
+                .signed(
+                    number,
+                    system: ClaimedSystem(.macos, major: UInt16(number % 999), minor: 1)
+                )
+            )
         }
         #expect(counts.groups.count <= SystemCounts.placesMax + 2)
     }
@@ -57,7 +69,7 @@ import Verification
         var requests: [ReportedRequest] = []
         for refusal in Refusal.allCases {
             for number in 0..<60 {
-                let system = ClaimedSystem(.ios, UInt16(number))
+                let system = ClaimedSystem(.ios, major: UInt16(number))
                 requests.append(.signed(1, .refuse(refusal), system: system))
             }
         }
@@ -68,7 +80,8 @@ import Verification
 
     @Test func `what another gateway reads says the same, and adds up`() throws {
         let counts = counts([
-            .signed(1, system: Self.phone), .bare(2, system: ClaimedSystem(.android, 15)), .bare(3),
+            .signed(1, system: Self.phone), .bare(2, system: ClaimedSystem(.android, major: 15)),
+            .bare(3),
             .signed(4, .failure(.store), system: Self.phone, isRefused: true),
         ])
         var out = ByteWriter()
@@ -106,10 +119,10 @@ import Verification
     }
 
     private var sample: Report {
-        let new = ClaimedSystem(.apple, 26, 1)
+        let new = ClaimedSystem(.apple, major: 26, minor: 1)
         return report([
             "orders": [
-                .signed(1, version: "7", system: ClaimedSystem(.ios, 18, 1)),
+                .signed(1, version: "7", system: ClaimedSystem(.ios, major: 18, minor: 1)),
                 .signed(2, .refuse(.signatureMismatch), system: new, isRefused: true),
                 .signed(3, .refuse(.signatureMismatch), system: new, isRefused: true),
             ],
