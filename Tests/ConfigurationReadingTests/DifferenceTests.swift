@@ -168,7 +168,7 @@ import Testing
             RolloutNote(at: UnixTime(seconds: 1_797_292_800), by: "uid 0", why: "slow")
         )
         let rules = try configuration(Self.base).fileRules
-        _ = try orders.take(.order(.observe, rule: "orders"), note, rules)
+        _ = try orders.take(.order(.observe, rule: "orders"), note: note, rules: rules)
         let difference = try difference(("percent: 25%", "percent: 50%"), orders: orders)
         expectEqual(
             difference.endpoints[0].lines.last,
