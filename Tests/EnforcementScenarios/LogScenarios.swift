@@ -179,6 +179,41 @@ extension Scenarios {
             #expect(time.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
         }
 
+        /// Parties logged at the level of the start.
+        @Test func `a reload changes the level of what parties report, too`() throws {
+            let stand = try Stand(
+                rules: "- { id: r, match: { path: /v1/r }, mode: enforce, accept: [people] }",
+                more: """
+                    log: { level: notice }
+                    proofs:
+                      people: { kind: siteverify, service: turnstile, secret_file: secret,
+                        url: "https://127.0.0.1:9/", field: X-Token, hostname: localhost }
+                    """
+            ) { scenario in
+                try PeopleStand.writeSecret(scenario, "secret")
+                return try scenario.serve()
+            }
+            defer { stand.end() }
+            let gateway = stand.gateway
+            let config = stand.scenario.path("portcullis.yaml")
+            let text = try String(contentsOfFile: config, encoding: .utf8)
+            let debug = text.replacing("level: notice", with: "level: debug")
+            try stand.scenario.write("portcullis.yaml", debug)
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            let answer = try gateway.client().send("GET", "/v1/r", [("X-Token", "token")])
+            expectEqual(answer.status, 503, "\(answer.text)")
+            let told = eventually {
+                gateway.child.complained.split(separator: "\n").contains {
+                    $0.contains(" debug ") && $0.contains("proof people: ")
+                }
+            }
+            #expect(told, "\(gateway.child.complained)")
+            try stand.stop()
+        }
+
         @Test func `a reload moves the access log, stops it and begins it`() throws {
             let stand = try Stand(more: "log: { access: off }")
             defer { stand.end() }

@@ -8,7 +8,7 @@ package struct PartyContext: Sendable {
     let transport: any HTTPSSending
     /// Remembers the tokens that are good once.
     let decider: Decider
-    /// No line of it has a token or a secret.
+    /// Its level is the one in force, which a reload may change. No line has a token or a secret.
     let log: Logger
     /// Milliseconds since 1970.
     let wallClock: @Sendable () -> Int64

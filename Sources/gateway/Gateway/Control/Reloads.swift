@@ -173,6 +173,7 @@ final class Reloads: Sendable {
         parts.directory.loaded(next.servers, next.settings.origins)
         parts.certificates.loaded(next.certificates, next.stamps)
         state.value.accessLog = next.accessLog
+        // For all parts that keep a copy of the log: see `MessageLog`.
         plane.log.logLevel = Logger.Level(read.log.level)
         state.value.progress.accepted(at: Int64(time(nil)))
         let generation = "generation \(self.generation)"

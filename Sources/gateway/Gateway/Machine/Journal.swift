@@ -76,34 +76,3 @@ package enum Journal {
         return lines.joined()
     }
 }
-
-/// The handler of a logger whose lines go to the journal: the lines of swift-log's own handler,
-/// each with its priority.
-struct JournalLog: LogHandler {
-    let label: String
-    let writer: LogWriter
-    var metadata: Logger.Metadata = [:]
-    var metadataProvider: Logger.MetadataProvider?
-    var logLevel = Logger.Level.info
-
-    init(label: String, writer: LogWriter) {
-        self.label = label
-        self.writer = writer
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        let stream = MessageStream(writer: writer, priority: LogPriority(event.level))
-        var handler = StreamLogHandler(
-            label: label,
-            stream: stream,
-            metadataProvider: metadataProvider
-        )
-        handler.metadata = metadata
-        handler.log(event: event)
-    }
-}

@@ -160,29 +160,3 @@ struct LossReport {
         toldAt.map { now &- $0 < Self.quietNanoseconds } ?? false
     }
 }
-
-/// The gateway's own messages on their way to standard error. Code that logs never waits.
-struct MessageStream: TextOutputStream, Sendable {
-    let writer: LogWriter
-    /// In the journal, the priority of the lines; elsewhere `nil`.
-    var priority: LogPriority?
-
-    func write(_ text: String) {
-        let lines = Array(text.utf8)
-        writer.write(priority?.mark(lines) ?? lines)
-    }
-
-    /// A logger whose lines are those of swift-log's own handler.
-    func logger(_ level: LogSettings.Level) -> Logger {
-        var logger = Logger(label: "portcullis") { StreamLogHandler(label: $0, stream: self) }
-        logger.logLevel = Logger.Level(level)
-        return logger
-    }
-
-    /// The same for the journal: each line with its priority.
-    func journalLogger(_ level: LogSettings.Level) -> Logger {
-        var logger = Logger(label: "portcullis") { JournalLog(label: $0, writer: writer) }
-        logger.logLevel = Logger.Level(level)
-        return logger
-    }
-}
