@@ -89,10 +89,10 @@ package struct DeviceUpdates: Sendable {
         case (.query, .bits(let found, _)): bits = found
         case (.query, .neverSet): bits = .neverSet
         case (.update(let bits), .done): return ended(keyID, .kept(bits))
-        case (_, .failed(let fault)): return failed(fault, &update, keyID, random)
+        case (_, .failed(let fault)): return failed(fault, &update, of: keyID, random: random)
         case (_, .tokenRefused): return ended(keyID, .tokenRefused)
         case (.query, .done), (.update, .bits), (.update, .neverSet), (.validate, _):
-            return failed(.unreadable, &update, keyID, random)
+            return failed(.unreadable, &update, of: keyID, random: random)
         }
         update.question = .update(update.change.applied(to: bits))
         updates[keyID]?[0] = update
@@ -107,8 +107,8 @@ package struct DeviceUpdates: Sendable {
     private mutating func failed(
         _ fault: PartyFault,
         _ update: inout PendingUpdate,
-        _ keyID: KeyID,
-        _ random: UInt64
+        of keyID: KeyID,
+        random: UInt64
     ) -> (Action, Outcome?) {
         update.failures += 1
         guard fault.mayPass, update.failures < Self.triesMax else {

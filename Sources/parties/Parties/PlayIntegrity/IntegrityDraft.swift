@@ -89,10 +89,20 @@ package struct IntegrityDraft: Declared, ProofDraft {
             decoder = .service(service)
         } else {
             let known = decryption.flatMap {
-                key($0, files, ("32 bytes", .symmetricKey), ClassicTokenKeys.isDecryptionKey)
+                key(
+                    $0,
+                    files,
+                    as: ("32 bytes", .symmetricKey),
+                    where: ClassicTokenKeys.isDecryptionKey
+                )
             }
             let signer = verification.flatMap {
-                key($0, files, ("a key on P-256", .publicKey), ClassicTokenKeys.isVerificationKey)
+                key(
+                    $0,
+                    files,
+                    as: ("a key on P-256", .publicKey),
+                    where: ClassicTokenKeys.isVerificationKey
+                )
             }
             guard let known, let signer,
                 let keys = ClassicTokenKeys(decryption: known, verification: signer)
@@ -124,8 +134,8 @@ package struct IntegrityDraft: Declared, ProofDraft {
     private func key(
         _ file: Located<String>,
         _ files: NamedFiles,
-        _ kind: (what: String, standIn: StandIn),
-        _ isKey: ([UInt8]) -> Bool
+        as kind: (what: String, standIn: StandIn),
+        where isKey: ([UInt8]) -> Bool
     ) -> [UInt8]? {
         let use = "a file with base64 of \(kind.what), as the Play Console shows it"
         let limit = ClassicTokenKeys.fileBytesMax

@@ -15,10 +15,10 @@ extension IntegrityService {
         _ found: @escaping @Sendable (PartyTrial.Finding) -> Void
     ) {
         let app = trial.androidApp
-        send(.grant, trial) { reply in
+        send(.grant, in: trial) { reply in
             do throws(PartyFault) {
                 let access = try AccessToken(reply, askedAt: trial.now)
-                send(.token(PartyTrial.token, package: app, access), trial) { reply in
+                send(.token(PartyTrial.token, package: app, access), in: trial) { reply in
                     found(finding(IntegrityFinding(ofTrial: reply), app))
                 }
             } catch {
@@ -29,7 +29,7 @@ extension IntegrityService {
 
     private func send(
         _ question: IntegrityCall.Question,
-        _ trial: PartyTrial,
+        in trial: PartyTrial,
         _ done: @escaping @Sendable (CallReply) -> Void
     ) {
         let call = IntegrityCall(self, question)

@@ -29,7 +29,11 @@ package final class TokenIssuers: ProofParty {
             case .set(let keys): .fixed(keys)
             case .address(let address): .fetched(set(address, settings.name))
             }
-        return TokenCheck(TokenVerifier(settings.terms), source, context.decider)
+        return TokenCheck(
+            verifier: TokenVerifier(settings.terms),
+            source: source,
+            decider: context.decider
+        )
     }
 
     private func set(_ address: KeySetAddress, _ name: String) -> FetchedKeySet {
@@ -84,16 +88,10 @@ struct TokenCheck: TokenChecker {
         }
     }
 
-    private let verifier: TokenVerifier
-    private let source: Source
+    let verifier: TokenVerifier
+    let source: Source
     /// Remembers the tokens that are good once.
-    private let decider: Decider
-
-    init(_ verifier: TokenVerifier, _ source: Source, _ decider: Decider) {
-        self.verifier = verifier
-        self.source = source
-        self.decider = decider
-    }
+    let decider: Decider
 
     func check(
         _ token: ShownToken,
