@@ -498,8 +498,9 @@ let package = Package(
         .tests(
             "Parties",
             uses: policy + verdict + stand
-                + ["AppleStandIn", "ConfigurationReading", "LoopbackKit", "OutboundCalls"]
-                + ["Services", "SettingsReading", "Telemetry", "TestSupport"]
+                + ["AppleStandIn", "ConfigurationReading", "DeviceKey", "LoopbackKit"]
+                + ["OutboundCalls", "SQLiteKeyStore", "Services", "SettingsReading", "Telemetry"]
+                + ["TestSupport", logging]
         ),
         .tests(
             "PortcullisClient",

@@ -3,7 +3,7 @@
 //   Machine      what it finds on its machine: user, descriptors, signals, programs, logs
 //   Listening    sockets, certificates, event loops
 //   Plane        the control queue, and what one process takes over from another
-//   Upkeep       what goes on beside requests: names, renewals, faults, the store
+//   Upkeep       what goes on beside requests: names, calls to parties, faults, the store
 //   Control      orders, guards, fleets, reloads, the upgrade, the end
 //   Operators    calls of commands
 //   Doctor       a tool of the operator; nothing else names it
@@ -28,8 +28,8 @@
 //                            upgrades
 //   Upgrade                  hands over to another process
 //   Predecessor              what a process takes over from the one before
-//   HTTPSCalls               sends a call of any party in `Parties`, by libcurl
-//   ReceiptRenewer           renews stored receipts
+//   OutsideCalls             the parties in `Parties`, and the collector of spans
+//   HTTPSCalls               sends a call of any of them, by libcurl
 //   Doctor                   looks for what commonly goes wrong around a gateway
 //   PortHolder               which process has a port that is to be listened on
 //   ProcessUser              the user that a process changes to after root has started it

@@ -1,7 +1,5 @@
 import ConfigurationReading
 import EventLoops
-import KeyStore
-import Logging
 import Parties
 import Proxy
 import Verification
@@ -33,18 +31,19 @@ struct GatewayAssembly {
         )
         (listening, madeStore) = (ground.listening, ground.madeStore)
         let configuration = configuration.ordered(by: ground.orders.inForce)
-        let judging = try ground.judging(configuration, from: surroundings.predecessor)
-        let (calls, parties) = Self.parties(
+        let decider = try ground.decider(configuration, from: surroundings.predecessor)
+        let calls = OutsideCalls(
             configuration,
-            judging.decider,
+            decider,
             wallClock: surroundings.wallClock,
             log: log
         )
+        let judging = JudgingParts(decider: decider, statusList: calls.parties.statusList)
         ControlPlane.warn(ground.warnings(configuration), log)
         let settings = ProxySettings(
             configuration,
             ground.servers,
-            parties: parties,
+            calls: calls,
             certificates: ground.certificates.origins,
             registry: ground.registry
         )
@@ -69,42 +68,16 @@ struct GatewayAssembly {
             ground: ground,
             proxies: proxies,
             calls: calls,
-            parties: parties,
             outputs: outputs
         )
         parts = making.parts()
         reloads = Reloads(plane, parts, admission: proxies.admission, accessLog: accessLog)
         transferred = TransferredParts(
-            decider: judging.decider,
-            devices: parties.devices,
+            decider: decider,
+            devices: calls.parties.devices,
             tickets: ground.tickets,
             registry: ground.registry
         )
-    }
-
-    private static func parties(
-        _ configuration: GatewayConfiguration,
-        _ decider: Decider,
-        wallClock clock: @escaping @Sendable () -> Int64,
-        log: Logger
-    ) -> (calls: AppleClient, RequestParties) {
-        let https = HTTPSCalls()
-        let calls = AppleClient("apple", configuration.apple, https, wallClock: clock)
-        let context = PartyContext(
-            transport: https,
-            decider: decider,
-            log: log,
-            wallClock: clock,
-            copies: KeptFiles.path(configuration)
-        )
-        let proofs = configuration.proofs.map(\.settings)
-        let parties = RequestParties(
-            devices: DeviceCheckClient(calls, configuration.apple, context),
-            proofs: ProofParties(configuration.parties, proofs, context),
-            https: https,
-            tracing: SpanExporter(configuration.tracing, https, log)
-        )
-        return (calls, parties)
     }
 }
 
@@ -114,8 +87,7 @@ private struct PartsMaking {
     let configuration: GatewayConfiguration
     let ground: GatewayGround
     let proxies: ProxyParts
-    let calls: AppleClient
-    let parties: RequestParties
+    let calls: OutsideCalls
     let outputs: LogOutputs
 
     func parts() -> Reloads.Parts {
@@ -146,15 +118,13 @@ private struct PartsMaking {
                 ),
                 resolver: ground.resolver,
                 certificates: certificates,
-                parties: parties
+                calls: calls
             ),
             rollouts: rollouts,
             guards: guards,
             fleet: ground.orders.fleet.map { Fleet(plane, $0, parts: shared) },
             reporting: reporting,
-            apple: AppleOperations(plane, calls, parties.devices, ground.keys),
-            google: GoogleOperations(plane, configuration, judging.statusLists, parties.https),
-            parties: parties,
+            calls: calls,
             judging: judging,
             outputs: outputs,
             operatorTokens: configuration.admin.map { OperatorTokenBox($0.token) }

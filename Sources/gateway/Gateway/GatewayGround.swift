@@ -66,17 +66,15 @@ struct GatewayGround {
         preparation.warnings + servers.problems(configuration)
     }
 
-    /// The objects that judge requests, which go on from the predecessor's.
-    func judging(
+    /// The decider, which goes on from the predecessor's.
+    func decider(
         _ configuration: GatewayConfiguration,
         from predecessor: Predecessor?
-    ) throws(GatewayError) -> JudgingParts {
-        try JudgingParts(
-            decider: Decider(
-                keys: keys,
-                challenges: StoreOpening.issuer(configuration, keys, from: predecessor),
-                sessions: SessionTable.goingOn(configuration.sessions, from: predecessor)
-            )
+    ) throws(GatewayError) -> Decider {
+        try Decider(
+            keys: keys,
+            challenges: StoreOpening.issuer(configuration, keys, from: predecessor),
+            sessions: SessionTable.goingOn(configuration.sessions, from: predecessor)
         )
     }
 }

@@ -53,7 +53,7 @@ extension GatewayServer: AdminSource {
             tokens: listener.asksForToken ? tokens : nil,
             hosts: hosts
         )
-        calls.devices = parts.apple.devices
+        calls.devices = parts.calls.parties.devices
         calls.origins = parts.directory
         calls.rollouts = parts.rollouts
         calls.upgrades = lifecycle
@@ -118,12 +118,7 @@ extension GatewayServer: AdminSource {
         snapshot.unknownServers = parts.directory.servers.unknown(configuration)
         snapshot.serverCount = configuration.origins.reduce(0) { $0 + $1.servers.count }
         snapshot.openSessions = sessions.count(now: plane.wallSeconds)
-        let (calls, others) = parts.parties.proofs.facts
-        snapshot.parties = [parts.apple.facts, calls, parts.apple.devices.facts]
-        if let receipts = parts.apple.receiptFacts { snapshot.parties.append(receipts) }
-        snapshot.parties.append(parts.google.facts)
-        snapshot.parties += others
-        snapshot.parties.append(parts.parties.tracing.facts)
+        snapshot.parties = parts.calls.facts
         snapshot.tls = parts.certificates.facts(addresses)
         let held = assembly.held
         snapshot.held.memoryBytes = held.memoryBytes

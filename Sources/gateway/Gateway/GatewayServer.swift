@@ -38,7 +38,7 @@ package final class GatewayServer: @unchecked Sendable {
     package var adminAddresses: [String] { listening.operators.map(\.socket.text) }
 
     /// Takes calls to Apple's services.
-    package var appleServices: any AppleCalling { parts.apple.calls }
+    package var appleServices: any AppleCalling { parts.calls.parties.appleServices }
 
     /// Starts the gateway, which runs until a signal or ``stop()``. `file` is the configuration's,
     /// for reloads and messages. A failed start throws, and then nothing listens.
@@ -81,11 +81,7 @@ package final class GatewayServer: @unchecked Sendable {
                 reloads: assembly.reloads,
                 rollouts: parts.rollouts,
                 fleet: parts.fleet,
-                calls: OutsideCalls(
-                    apple: parts.apple,
-                    google: parts.google,
-                    parties: parts.parties
-                ),
+                calls: parts.calls,
                 store: parts.judging.decider.keys,
                 outputs: parts.outputs
             )
@@ -110,7 +106,7 @@ package final class GatewayServer: @unchecked Sendable {
         if plane.surroundings.watchesSignals { SignalWatch.noteStops() }
         watchFaults()
         plane.queue.sync { connectParts() }
-        parts.google.prepare()
+        parts.calls.start()
         startLoops()
         let collector = SnapshotCollector(self)
         judging.probes.ask(collector)
@@ -125,8 +121,6 @@ package final class GatewayServer: @unchecked Sendable {
             }
             upkeep.start()
         }
-        parts.apple.start()
-        parts.google.start()
         guard plane.surroundings.watchesSignals else { return plane.perform { self.announce() } }
         // Signals are watched before the gateway reports that it serves: they may follow at once.
         signals = SignalWatch(on: plane.queue) { [self] in

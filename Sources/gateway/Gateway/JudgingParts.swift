@@ -1,6 +1,7 @@
 import AppAttest
 import ConfigurationReading
 import KeyStore
+import Parties
 import Proxy
 import Rules
 import Services
@@ -10,11 +11,11 @@ import Verification
 /// The objects that all event loops use to judge requests, whatever the configuration.
 struct JudgingParts: Sendable {
     let decider: Decider
+    /// Google's list, for enrolments of Android phones.
+    let statusList: CurrentStatusList
     let rates = KeyRates()
     let probes = ProbeResponder()
     let trials = OpenTrials()
-    /// Google's list, for enrolments of Android phones.
-    let statusLists = StatusLists()
 
     /// A judge of requests to a configuration's rules.
     func judge(_ configuration: GatewayConfiguration) -> Judge {
@@ -36,7 +37,7 @@ struct JudgingParts: Sendable {
         let enrolment = Enrolment(
             KeyAttestor(
                 apps: configuration.apps,
-                statusList: { [statusLists] in statusLists.newest }
+                statusList: { [statusList] in statusList.newest }
             ),
             decider: decider,
             admission: admission

@@ -24,9 +24,9 @@ package final class CallClient<Party: CalledParty>: Sendable {
     /// - https: makes the calls, and those of others.
     /// - wallClock: milliseconds since 1970.
     package init(
-        _ name: String,
+        named name: String,
         _ settings: Party.Settings,
-        _ https: any HTTPSSending,
+        over https: any HTTPSSending,
         wallClock: @escaping @Sendable () -> Int64
     ) {
         queue = DispatchQueue(label: "portcullis.\(name)")

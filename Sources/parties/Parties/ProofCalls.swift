@@ -35,11 +35,16 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     private let state = Mutex(State())
 
     /// - name: of the queues, for debuggers.
-    package init(_ name: String, _ settings: Party.Settings, _ context: PartyContext) {
-        calls = CallClient(name, settings, context.transport, wallClock: context.wallClock)
+    package init(named name: String, _ settings: Party.Settings, _ context: PartyContext) {
+        calls = CallClient(
+            named: name,
+            settings,
+            over: context.transport,
+            wallClock: context.wallClock
+        )
         queue = DispatchQueue(label: "portcullis.\(name).store")
         (decider, log) = (context.decider, context.log)
-        calls.watch { [log] notice, detail in Self.tell(notice, detail, log) }
+        calls.watch { [log] notice, detail in Self.tell(notice, detail, in: log) }
     }
 
     /// A reload is about to serve this configuration. Used tokens stay used.
@@ -80,15 +85,15 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
         }
         switch beginning {
         case .begun: return nil
-        case .used: return known(.spent, "used-here", token.proof)
-        case .crowded: return known(.throttled, "crowded", token.proof)
-        case .full: return known(.unavailable, "tokens-full", token.proof)
+        case .used: return known(.spent, "used-here", of: token.proof)
+        case .crowded: return known(.throttled, "crowded", of: token.proof)
+        case .full: return known(.unavailable, "tokens-full", of: token.proof)
         }
     }
 
     /// A token of which nothing has to be asked.
-    package func known(_ finding: TokenFinding, _ word: String, _ proof: String) -> TokenChecking {
-        count(word, proof)
+    package func known(_ finding: TokenFinding, _ word: String, of proof: String) -> TokenChecking {
+        count(word, of: proof)
         return .known(finding)
     }
 
@@ -127,12 +132,12 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
     // MARK: For operators
 
     /// Counts what was found of a token.
-    package func count(_ word: String, _ proof: String) {
+    package func count(_ word: String, of proof: String) {
         state.withLock { $0.outcomes[Outcome(proof: proof, word: word), default: 0] &+= 1 }
     }
 
     /// Reports what an operator has to mend; `nil` for nothing.
-    package func tell(_ word: String, _ proof: String, next: String?) {
+    package func tell(_ word: String, of proof: String, next: String?) {
         guard let next else { return }
         let untold = state.withLock {
             $0.pace.untold(of: Outcome(proof: proof, word: word), now: MonotonicClock.nanoseconds)
@@ -142,7 +147,11 @@ where Party.Call.Host == String, Party.Call.Kind == String, Party.Call.Family ==
         log.warning("proof \(proof): \(word)\(more); next: \(next)")
     }
 
-    private static func tell(_ notice: CallNotice<Party.Call>, _ detail: String?, _ log: Logger) {
+    private static func tell(
+        _ notice: CallNotice<Party.Call>,
+        _ detail: String?,
+        in log: Logger
+    ) {
         switch notice {
         case .ended(let proof, let reply, _):
             guard let detail else { return }

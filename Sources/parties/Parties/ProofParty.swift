@@ -1,5 +1,4 @@
 package import Rules
-package import Services
 package import SettingsReading
 package import Verification
 
@@ -7,7 +6,7 @@ package import Verification
 ///
 /// A party is a folder with its settings, its calls, the meaning of its answers, and what operators
 /// read of it. `ProofParties.standard` has one line for each.
-package protocol ProofParty: Sendable {
+package protocol ProofParty: Party {
     associatedtype Settings: ProofPartySettings
 
     /// - settings: those of the party's proofs.
@@ -23,29 +22,18 @@ package protocol ProofParty: Sendable {
     /// A reload serves these proofs alone.
     func loaded(_ settings: [Settings])
 
-    /// What operators read of its calls about tokens.
+    /// What operators read of its calls about tokens, beside ``Party/facts``.
     var calls: ProofCallFacts { get }
-
-    /// What operators read beside.
-    var facts: [any PartyFacts] { get }
-
-    /// Begins no call by itself any more: the gateway ends, or its successor makes them.
-    func end()
-
-    /// Replies to all waiting requests that no call is made any more. `ended` is called once.
-    func stop(_ ended: @escaping @Sendable () -> Void)
 }
 
 extension ProofParty {
     package func loaded(_ settings: [Settings]) {}
 
+    package func loaded(_ settings: PartySettings) {
+        loaded(settings.proofs.compactMap { $0 as? Settings })
+    }
+
     package var calls: ProofCallFacts { ProofCallFacts() }
-
-    package var facts: [any PartyFacts] { [] }
-
-    package func end() {}
-
-    package func stop(_ ended: @escaping @Sendable () -> Void) { ended() }
 }
 
 /// The settings of a proof of one kind, and how a file states them.
@@ -137,10 +125,6 @@ extension ProofParty {
 
     func servesAny(_ proofs: [any ProofPartySettings]) {
         serves(proofs.compactMap { $0 as? Settings })
-    }
-
-    func loadedAny(_ proofs: [any ProofPartySettings]) {
-        loaded(proofs.compactMap { $0 as? Settings })
     }
 }
 

@@ -164,7 +164,6 @@ final class AppleStand {
             service: service,
             environment: environment,
             body: body,
-            contentType: service == .receipts ? "text/plain" : "application/json",
             timeout: timeout
         )
     }

@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-@testable import Gateway
+@testable import Parties
 
 /// A clock that stands while anything is done, and goes on to the next timer then.
 final class CompressedTime: Sendable {

@@ -6,7 +6,6 @@ import DeviceKey
 import Foundation
 import KeyStore
 import LoopbackKit
-import Parties
 import SQLiteKeyStore
 import SoftwareAuthenticator
 import Synchronization
@@ -14,6 +13,7 @@ import TestSupport
 import Testing
 
 @testable import Gateway
+@testable import Parties
 
 /// Many keys with genuine receipts in a database, and a stand-in for Apple that knows them. Time is
 /// compressed; all else is what a gateway has.
@@ -138,7 +138,7 @@ final class RenewalCampaign {
     func run(until seconds: Int64, downTime: Int64) throws {
         let table = try KeyTable(journal: try SQLiteKeyJournal(path: path))
         let time = time
-        let apple = AppleClient("apple", settings, HTTPSCalls()) { time.now }
+        let apple = AppleClient(named: "apple", settings, over: HTTPSCalls()) { time.now }
         log.runs.withLock { $0 += 1 }
         let renewer = ReceiptRenewer(
             ReceiptRenewer.Settings(
@@ -147,10 +147,12 @@ final class RenewalCampaign {
                 teams: AppleTeams([]),
                 roots: [authority.root]
             ),
-            keys: table,
-            receipts: try #require(try table.receiptStore()),
-            apple: WatchedApple(apple, time, log),
-            clock: time.clock
+            ReceiptRenewer.Parts(
+                keys: table,
+                receipts: try #require(try table.receiptStore()),
+                apple: WatchedApple(apple, time, log),
+                clock: time.clock
+            )
         ) { [log] notice in
             log.notices.withLock { $0.append("\(notice)") }
         }

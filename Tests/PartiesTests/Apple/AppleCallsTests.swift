@@ -68,7 +68,6 @@ struct AppleCallsTests {
             environment: environment,
             teamID: team,
             body: [1],
-            contentType: "text/plain",
             timeout: timeout
         )
     }

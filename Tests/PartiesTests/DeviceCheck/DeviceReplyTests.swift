@@ -133,7 +133,7 @@ import Verification
             timeout: .seconds(2)
         )
         expectEqual(String(decoding: call.body, as: UTF8.self), body)
-        #expect(call.service.path == path && call.contentType == "application/json")
+        #expect(call.service.path == path && call.service.contentType == "application/json")
         #expect(call.environment == .development && call.teamID == "ABCDE12345")
         expectEqual(call.timeout, .seconds(2))
     }

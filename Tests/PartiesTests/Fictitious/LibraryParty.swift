@@ -15,7 +15,7 @@ final class LibraryParty: ProofParty {
     private let counter = CardCounter()
 
     init(_ settings: [LibrarySettings], _ context: PartyContext) {
-        line = ProofCalls("library", settings, context)
+        line = ProofCalls(named: "library", settings, context)
     }
 
     func checker(_ settings: LibrarySettings, _ apps: [AppPolicy]) -> any TokenChecker {
@@ -68,7 +68,7 @@ private struct LibraryCheck: TokenChecker {
         calls.send(LibraryCall(proof: name, card: token.text, timeout: timeout)) { reply in
             let verdict = LibraryVerdict(reply, settings)
             calls.finish(shown, isSpent: verdict == .good)
-            calls.count(verdict.word, name)
+            calls.count(verdict.word, of: name)
             guard verdict == .good else { return found(verdict.finding) }
             calls.spend(SpentToken(shown.digest, end: end), fresh: .good, found)
         }

@@ -88,16 +88,25 @@ enum Held {
     /// Files of pure targets that run what the others decide: they wait, lock and log, with what
     /// is theirs.
     static let runningFiles: [String: String] = [
+        "Sources/parties/Parties/Apple/AppleParty.swift": "the log of the calls to Apple",
         "Sources/parties/Parties/CallClient.swift": "the calls to a party: a queue and its timers",
         "Sources/parties/Parties/DeviceCheck/DeviceCheckClient.swift":
             "the pauses between tries, and used tokens for all event loops",
         "Sources/parties/Parties/DeviceCheck/DeviceCheckClient+Handover.swift":
             "the same used tokens",
+        "Sources/parties/Parties/GoogleList/ListedKeyComparer.swift":
+            "the comparison with the store, and the time until the next one",
+        "Sources/parties/Parties/GoogleList/StatusListKeeper.swift":
+            "the time until the list is fetched again, and the list for all event loops",
         "Sources/parties/Parties/PartyContext.swift": "the log that each party gets",
         "Sources/parties/Parties/PlayIntegrity/IntegrityParty.swift":
             "access tokens, for all event loops",
         "Sources/parties/Parties/ProofCalls.swift":
             "the wait for the store, and used tokens for all event loops",
+        "Sources/parties/Parties/Receipts/ReceiptParty.swift":
+            "receipts are opened on a queue, and the renewer has a log",
+        "Sources/parties/Parties/Receipts/ReceiptRenewer.swift":
+            "the time until a receipt is due, and the renewal's state",
         "Sources/parties/Parties/TokenIssuers/FetchedKeySet.swift":
             "the time until a set is fetched again",
         "Sources/parties/Parties/TokenIssuers/TokenIssuers.swift": "the sets, for all event loops",

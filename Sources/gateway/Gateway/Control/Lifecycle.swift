@@ -27,7 +27,7 @@ final class Lifecycle: Sendable {
         let reloads: Reloads
         let rollouts: Rollouts
         let fleet: Fleet?
-        let calls: any EndingCalls
+        let calls: OutsideCalls
         let store: KeyTable
         let outputs: LogOutputs
     }
@@ -183,7 +183,7 @@ final class Lifecycle: Sendable {
     }
 
     private func endCalls() {
-        parts.calls.endAsking()
+        parts.calls.end()
         parts.calls.finish(within: drainLeft) { [self] left in
             plane.perform { self.callsFinished(changesLeft: left) }
         }
@@ -283,7 +283,7 @@ final class Lifecycle: Sendable {
                 """
             )
             done(.done(process: success.process, pauseMicroseconds: microseconds))
-            parts.calls.endAsking()
+            parts.calls.end()
             parts.store.leaveStore()
             parts.fleet?.leave()
             drain()

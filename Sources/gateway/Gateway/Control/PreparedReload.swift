@@ -26,7 +26,7 @@ struct PreparedReload: Sendable {
         let known: ServerRegistry
         let tls: TLSSurroundings
         let resolver: Resolver
-        let parties: RequestParties
+        let calls: OutsideCalls
         let registry: OriginRegistry
         let outputs: LogOutputs
     }
@@ -64,7 +64,7 @@ struct PreparedReload: Sendable {
         settings = ProxySettings(
             next,
             servers,
-            parties: basis.parties,
+            calls: basis.calls,
             certificates: preparation.certificates.origins,
             registry: basis.registry
         )

@@ -24,9 +24,7 @@ final class Reloads: Sendable {
         /// `nil` where no database is shared.
         let fleet: Fleet?
         let reporting: Reporting
-        let apple: AppleOperations
-        let google: GoogleOperations
-        let parties: RequestParties
+        let calls: OutsideCalls
         let judging: JudgingParts
         let outputs: LogOutputs
         /// The tokens of the admin listeners, in their order.
@@ -96,7 +94,7 @@ final class Reloads: Sendable {
             known: directory.servers,
             tls: parts.certificates.surroundings,
             resolver: directory.resolver,
-            parties: parts.parties,
+            calls: parts.calls,
             registry: directory.registry,
             outputs: parts.outputs
         )
@@ -152,7 +150,7 @@ final class Reloads: Sendable {
         }
         let services = judging.services(read, state.value.admission)
         // Before a request can ask one of the new services.
-        parts.parties.proofs.serves(read.proofs.map(\.settings))
+        parts.calls.serves(read)
         for loop in plane.loops {
             loop.reload(
                 next.settings,
@@ -166,10 +164,7 @@ final class Reloads: Sendable {
             box.replace(by: listener.token)
         }
         plane.configuration = read
-        parts.apple.loaded(read)
-        parts.google.loaded(read)
-        parts.parties.proofs.loaded(read.proofs.map(\.settings))
-        parts.parties.tracing.reload(read.tracing)
+        parts.calls.loaded(read)
         parts.directory.loaded(next.servers, next.settings.origins)
         parts.certificates.loaded(next.certificates, next.stamps)
         state.value.accessLog = next.accessLog

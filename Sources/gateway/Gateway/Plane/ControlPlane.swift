@@ -7,8 +7,8 @@ import Logging
 /// loops, the log, and the configuration in use.
 ///
 /// Each part is an object that owns its state on this queue: `Certificates`, `OriginDirectory`,
-/// `Rollouts`, `Guards`, `Reporting`, `AppleOperations`, `GoogleOperations`, `StoreUpkeep`,
-/// `FaultReports`, `Reloads` and `Lifecycle`. `GatewayServer` wires them.
+/// `Rollouts`, `Guards`, `Reporting`, `StoreUpkeep`, `FaultReports`, `Reloads` and `Lifecycle`.
+/// `GatewayServer` wires them.
 final class ControlPlane: Sendable {
     /// The progress of an upgrade.
     enum Upgrading {

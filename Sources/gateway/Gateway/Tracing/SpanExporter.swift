@@ -25,7 +25,7 @@ final class SpanExporter: Sendable {
     private let log: Logger
     private let queue = DispatchQueue(label: "portcullis.spans")
 
-    init(_ settings: TracingSettings, _ https: HTTPSCalls, _ log: Logger) {
+    init(_ settings: TracingSettings, over https: HTTPSCalls, log: Logger) {
         let machine = SpanQueue(max: settings.queueMax)
         board = Mutex(Board(queue: machine, settings: settings))
         (self.https, self.log) = (https, log)

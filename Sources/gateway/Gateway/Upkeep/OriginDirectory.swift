@@ -24,7 +24,7 @@ final class OriginDirectory: Sendable {
     let resolver: Resolver
     private let plane: ControlPlane
     private let certificates: Certificates
-    private let parties: RequestParties
+    private let calls: OutsideCalls
     /// The queue on which names are looked up. A reload does not wait for it.
     private let naming = DispatchQueue(label: "portcullis.naming")
     private let state: QueueBound<State>
@@ -41,13 +41,13 @@ final class OriginDirectory: Sendable {
         _ found: Found,
         resolver: Resolver,
         certificates: Certificates,
-        parties: RequestParties
+        calls: OutsideCalls
     ) {
         self.plane = plane
         registry = found.registry
         self.resolver = resolver
         self.certificates = certificates
-        self.parties = parties
+        self.calls = calls
         let pace = plane.surroundings.lookUpPace
         state = QueueBound(
             State(servers: found.servers, origins: found.origins, pace: pace),
@@ -67,7 +67,7 @@ final class OriginDirectory: Sendable {
         ProxySettings(
             plane.configuration,
             state.value.servers,
-            parties: parties,
+            calls: calls,
             certificates: certificates.origins,
             registry: registry
         )

@@ -7,22 +7,12 @@ import Rules
 import Telemetry
 import Verification
 
-/// The parties that requests ask.
-struct RequestParties: Sendable {
-    let devices: DeviceCheckClient
-    let proofs: ProofParties
-    /// Makes the calls to all other parties.
-    let https: HTTPSCalls
-    /// Sends spans to a collector.
-    let tracing: SpanExporter
-}
-
 extension ProxySettings {
     /// The configuration in the proxy's form. Servers without a known address are omitted.
     convenience init(
         _ configuration: GatewayConfiguration,
         _ servers: ServerRegistry,
-        parties: RequestParties,
+        calls: OutsideCalls,
         certificates: [TLSContext?],
         registry: OriginRegistry
     ) {
@@ -40,12 +30,12 @@ extension ProxySettings {
         options.addressSource = configuration.addressSource
         options.writesForwarded = configuration.addressSource == .forwarded
         options.traces = configuration.traces
-        options.tracing = parties.tracing.recording(configuration.tracing)
+        options.tracing = calls.tracing.recording(configuration.tracing)
         options.logsAccess = configuration.log.access != .off
         options.logRule = configuration.log.lines
         options.spillFolder = configuration.spillFolder
-        options.devices = parties.devices
-        options.tokenChecks = parties.proofs.checkers(
+        options.devices = calls.parties.devices
+        options.tokenChecks = calls.parties.proofs.checkers(
             of: configuration.proofs.map(\.settings),
             configuration.apps
         )

@@ -41,7 +41,7 @@ package struct AppleCalls: CalledParty {
         var request = CallRequest(
             url: address + call.service.path,
             fields: [CallRequest.Field("Authorization", authorization)],
-            contentType: call.contentType,
+            contentType: call.service.contentType,
             content: call.body
         )
         request.roots = settings.roots

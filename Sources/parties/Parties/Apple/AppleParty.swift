@@ -1,146 +1,73 @@
-import AppAttest
-import ConfigurationReading
-import Dispatch
 import KeyStore
 import Logging
 import OutboundCalls
-import Parties
 import Services
 
-/// Apple's services: the calls, the bits of devices, the renewal of receipts, and their logs for
-/// operators. No line has a token, a whole key id, a receipt or a device token.
-final class AppleOperations: Sendable {
+/// The calls to Apple's services, which `Receipts` and `DeviceCheck` make, and what operators read
+/// of them.
+struct AppleParty: Party {
     let calls: AppleClient
-    /// Asks Apple about devices.
-    let devices: DeviceCheckClient
-    private let plane: ControlPlane
-    private let keys: KeyTable
-    /// The queue on which receipts are opened, which reads files.
-    private let queue = DispatchQueue(label: "portcullis.receipts")
-    /// Renews receipts; `nil` where the store keeps none.
-    private let renewer: QueueBound<ReceiptRenewer?>
 
-    init(
-        _ plane: ControlPlane,
-        _ calls: AppleClient,
-        _ devices: DeviceCheckClient,
-        _ keys: KeyTable
-    ) {
-        self.plane = plane
-        self.calls = calls
-        self.devices = devices
-        self.keys = keys
-        renewer = QueueBound(nil, on: plane.queue)
-    }
-
-    /// Reports on calls, and begins to renew where the store keeps receipts.
-    func start() {
-        calls.watch { [self] notice, detail in
-            plane.perform { self.changed(notice, detail) }
-        }
-        queue.async { [self] in
-            let opened = Result { () throws(JournalError) in try keys.receiptStore() }
-            plane.perform { self.renew(opened) }
+    init(_ settings: AppleSettings, _ context: PartyContext) {
+        calls = AppleClient(
+            named: "apple",
+            settings,
+            over: context.transport,
+            wallClock: context.wallClock
+        )
+        calls.watch { [log = context.log] notice, detail in
+            Self.tell(notice, detail, in: log)
         }
     }
 
-    /// A reload has read the settings of Apple's services.
-    func loaded(_ configuration: GatewayConfiguration) {
-        calls.reload(configuration.apple)
-        devices.reload(DeviceCheckClient.Terms(configuration.apple))
-        renewer.value?.reload(ReceiptRenewer.Settings(configuration))
-    }
+    func loaded(_ settings: PartySettings) { calls.reload(settings.apple) }
 
-    /// Stops renewing: the gateway ends, or the successor renews.
-    func endRenewing() { renewer.value?.end() }
+    func stop(_ ended: @escaping @Sendable () -> Void) { calls.stop(ended) }
 
-    var receiptFacts: ReceiptFacts? { renewer.value?.facts }
-
-    private func renew(_ opened: Result<(any ReceiptStore)?, JournalError>) {
-        guard !plane.isDraining else { return }
-        let receipts: any ReceiptStore
-        switch opened {
-        case .failure(let error):
-            return plane.log.error("the receipts can't be read, so none are renewed: \(error)")
-        case .success(nil): return
-        case .success(let some?): receipts = some
-        }
-        let renewer = ReceiptRenewer(
-            ReceiptRenewer.Settings(plane.configuration),
-            keys: keys,
-            receipts: receipts,
-            apple: calls,
-            clock: RenewalClock(now: plane.surroundings.wallClock)
-        ) { [self] notice in
-            plane.perform { self.tell(notice) }
-        }
-        self.renewer.value = renewer
-        renewer.start()
-    }
-
-    private func tell(_ notice: ReceiptRenewer.Notice) {
-        let next: String
-        switch notice {
-        case .paused(let environment, let seconds):
-            plane.log.warning(
-                """
-                receipts: none of \(environment.rawValue) are renewed for \(seconds) s, since \
-                Apple does not answer them or refuses one after the other; next: see what is said \
-                of Apple's receipts
-                """
-            )
-            return
-        case .refused(let keyID, let refusal):
-            next = "\(refusal.reason.nextStep) The stored receipt stays"
-            plane.log.warning(
-                "receipts: what came for key \(keyID.logName) is refused, \(refusal); next: \(next)"
-            )
-        case .rejected(let keyID, let status):
-            next = "see whether apple.hosts and the key's environment belong together"
-            plane.log.warning(
-                """
-                receipts: Apple answered \(status) to the receipt of key \(keyID.logName), which \
-                is left alone for a week; next: \(next)
-                """
-            )
-        case .unreadable(let error):
-            plane.log.error("receipts: the store can't be read, \(error); it is tried again")
-        }
-    }
+    // MARK: For operators
 
     /// A call ended as none has in the last minute, or a host is in backoff or back.
-    private func changed(_ notice: CallNotice<AppleCall>, _ detail: String?) {
+    private static func tell(
+        _ notice: CallNotice<AppleCall>,
+        _ detail: String?,
+        in log: Logger
+    ) {
         switch notice {
-        case .breaker(let host, let condition): tell(host, condition)
+        case .breaker(let host, let condition): tell(host, condition, in: log)
         case .ended(let kind, let reply, let untold):
             let more = untold > 0 ? ", and \(untold) more times since this was last told" : ""
             let service = "\(kind.service.rawValue), \(kind.environment.rawValue)"
             let words = "Apple's \(service): \(reply.words)\(more)"
             let because = detail.map { " (\($0))" } ?? ""
             guard let next = reply.next(kind.service.family) else {
-                return plane.log.debug("\(words)")
+                return log.debug("\(words)")
             }
-            plane.log.warning("\(words)\(because); next: \(next)")
+            log.warning("\(words)\(because); next: \(next)")
         }
     }
 
-    private func tell(_ host: AppleHost, _ condition: CallBreaker.Condition) {
+    private static func tell(
+        _ host: AppleHost,
+        _ condition: CallBreaker.Condition,
+        in log: Logger
+    ) {
         let name = "Apple's \(host.family.rawValue), \(host.environment.rawValue)"
         switch condition {
         case .open:
-            plane.log.error(
+            log.error(
                 """
                 \(name): left alone for a while, since calls failed one after the other or Apple \
                 asked for it; calls are answered breaker-open meanwhile
                 """
             )
-        case .halfOpen: plane.log.info("\(name): one call tries whether it works again")
-        case .closed: plane.log.notice("\(name): works again")
+        case .halfOpen: log.info("\(name): one call tries whether it works again")
+        case .closed: log.notice("\(name): works again")
         }
     }
 
-    /// The state of the calls, for the admin pages.
-    var facts: AppleFacts {
+    var facts: [any PartyFacts] { [callFacts] }
+
+    private var callFacts: AppleFacts {
         calls.read { machine in
             var facts = AppleFacts()
             facts.ends = machine.tally.sortedEnds.map { end, count in
@@ -169,20 +96,6 @@ final class AppleOperations: Sendable {
             facts.tokens = machine.party.tokensSigned
             return facts
         }
-    }
-}
-
-extension ReceiptRenewer.Settings {
-    /// The settings of a configuration. Without a key for Apple nothing is renewed.
-    init(_ configuration: GatewayConfiguration) {
-        var renewal = configuration.apple.receipts
-        if configuration.apple.credentials.isEmpty { renewal.renews = false }
-        self.init(
-            renewal: renewal,
-            apps: configuration.apps,
-            teams: AppleTeams(configuration.apple.credentials),
-            timeout: configuration.apple.timeout
-        )
     }
 }
 

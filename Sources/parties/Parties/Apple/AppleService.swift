@@ -10,8 +10,8 @@
 //   RenewalSchedule               which receipt is renewed when; RenewalQueue holds the next few
 //   ReceiptReply                  what Apple's answer says of a receipt
 //
-// `CallQueue` is the machine that all calls share. `Parties/CallClient` performs its decisions,
-// and `Gateway/ReceiptRenewer` those about receipts.
+// `CallQueue` is the machine that all calls share. `CallClient` performs its decisions, and
+// `ReceiptRenewer` those about receipts. The gateway has both by `AppleParty` and `ReceiptParty`.
 
 package import KeyStore
 package import OutboundCalls
@@ -40,6 +40,13 @@ package enum AppleService: String, CaseIterable, Hashable, Sendable {
         }
     }
 
+    package var contentType: String {
+        switch family {
+        case .receipts: "text/plain"
+        case .deviceCheck: "application/json"
+        }
+    }
+
     /// The path of the call below its host.
     package var path: String {
         switch self {
@@ -60,7 +67,6 @@ package struct AppleCall: Sendable {
     /// The team whose key signs the call's token; `nil` for the only one.
     package var teamID: String?
     package var body: [UInt8]
-    package var contentType: String
     /// The time from the hand-in to the reply, including the wait in the queue.
     package var timeout: Duration
 
@@ -69,14 +75,12 @@ package struct AppleCall: Sendable {
         environment: KeyEnvironment,
         teamID: String? = nil,
         body: [UInt8],
-        contentType: String,
         timeout: Duration
     ) {
         self.service = service
         self.environment = environment
         self.teamID = teamID
         self.body = body
-        self.contentType = contentType
         self.timeout = timeout
     }
 }

@@ -13,9 +13,13 @@ package import Verification
 
 /// Asks Apple about devices, and stores bits there.
 ///
+/// It is no ``ProofParty``: a rule asks it about the device of a request that is verified already,
+/// and gets bits where a proof would be good or not. Origins and operators ask it, too, and change
+/// the bits.
+///
 /// Performs the decisions of ``UsedTokens`` and ``DeviceUpdates``. It runs on the queues of its
 /// callers and of the client that makes the calls, and never waits.
-package final class DeviceCheckClient: DeviceChecking {
+package final class DeviceCheckClient: DeviceChecking, Party {
     struct Board {
         var used: UsedTokens
         var updates = DeviceUpdates()
@@ -27,7 +31,7 @@ package final class DeviceCheckClient: DeviceChecking {
     }
 
     /// The settings of the configuration.
-    package struct Terms: Sendable {
+    struct Terms: Sendable {
         /// The teams that have a key under `apple.keys`.
         var teams: AppleTeams
         /// The most time for a call about a change.
@@ -44,22 +48,25 @@ package final class DeviceCheckClient: DeviceChecking {
     private let queue = DispatchQueue(label: "portcullis.devices")
     let board: Mutex<Board>
 
-    package init(_ apple: any AppleCalling, _ settings: AppleSettings, _ context: PartyContext) {
+    init(_ settings: AppleSettings, over apple: any AppleCalling, _ context: PartyContext) {
         (self.apple, self.context) = (apple, context)
         let terms = Terms(settings)
         board = Mutex(Board(used: UsedTokens(terms.used), terms: terms))
     }
 
-    /// Takes a new configuration. Used tokens stay used. Pending changes keep their team: they are
-    /// made with its key, or lost when it has none any more.
-    package func reload(_ terms: Terms) {
+    /// Used tokens stay used. Pending changes keep their team: they are made with its key, or lost
+    /// when it has none any more.
+    package func loaded(_ settings: PartySettings) {
+        let terms = Terms(settings.apple)
         board.withLock { board in
             board.terms = terms
             board.used.raise(tokensMax: terms.used.tokensMax)
         }
     }
 
-    package var facts: DeviceFacts {
+    package var facts: [any PartyFacts] { [deviceFacts] }
+
+    private var deviceFacts: DeviceFacts {
         board.withLock { board in
             board.facts.pendingChanges = board.updates.pending
             board.facts.usedTokens = board.used.count
@@ -81,7 +88,7 @@ package final class DeviceCheckClient: DeviceChecking {
         case .crowded: return found(.crowded)
         case .full: return found(.full)
         }
-        ask(.query, named(device), timeout: timeout) { [self] reply in
+        ask(.query, about: named(device), timeout: timeout) { [self] reply in
             let finding = DeviceFinding(reply)
             let isSpent = if case .bits = finding { true } else { false }
             end(device.token, of: client, isSpent: isSpent)
@@ -111,28 +118,20 @@ package final class DeviceCheckClient: DeviceChecking {
         if !isSpent { context.decider.release(token.digest) }
     }
 
-    /// Asks Apple once, within the configuration's time for a call.
-    private func ask(
-        _ question: DeviceQuestion,
-        _ device: NamedDevice,
-        _ done: @escaping @Sendable (DeviceReply) -> Void
-    ) {
-        let timeout = board.withLock { $0.terms.timeout }
-        ask(question, device, timeout: timeout, done)
-    }
-
     /// Asks Apple once.
+    ///
+    /// - timeout: `nil` for the configuration's time for a call.
     private func ask(
         _ question: DeviceQuestion,
-        _ device: NamedDevice,
-        timeout: Duration,
+        about device: NamedDevice,
+        timeout: Duration? = nil,
         _ done: @escaping @Sendable (DeviceReply) -> Void
     ) {
         let call = device.call(
             question,
             transaction: Hex.text(RandomBytes.make(count: 16)),
             at: context.wallClock(),
-            timeout: timeout
+            timeout: timeout ?? board.withLock { $0.terms.timeout }
         )
         apple.send(call) { done(DeviceReply($0, to: question)) }
     }
@@ -154,7 +153,7 @@ package final class DeviceCheckClient: DeviceChecking {
 
     /// Calls `idle` when no change is pending, or after a time, with the number of pending ones.
     package func finish(within time: Duration, _ idle: @escaping @Sendable (_ left: Int) -> Void) {
-        let once = FirstAnswer<Void> { [self] _ in idle(facts.pendingChanges) }
+        let once = FirstAnswer<Void> { [self] _ in idle(deviceFacts.pendingChanges) }
         let isIdle = board.withLock { board in
             board.idle = { once.give(()) }
             return board.updates.pending == 0
@@ -189,7 +188,7 @@ package final class DeviceCheckClient: DeviceChecking {
         switch action {
         case .none: break
         case .ask(let question, let device):
-            ask(question, device) { [self] reply in
+            ask(question, about: device) { [self] reply in
                 let random = RandomBytes.word()
                 take(keyID) { $0.replied(reply, to: keyID, random: random) }
             }
@@ -223,7 +222,7 @@ package final class DeviceCheckClient: DeviceChecking {
 }
 
 extension DeviceCheckClient.Terms {
-    package init(_ apple: AppleSettings) {
+    init(_ apple: AppleSettings) {
         self.init(
             teams: AppleTeams(apple.credentials),
             timeout: apple.timeout,
@@ -277,11 +276,11 @@ extension DeviceCheckClient: DeviceCalling {
         _ done: @escaping @Sendable (DeviceCallResult) -> Void
     ) {
         switch call.task {
-        case .query: ask(.query, device) { done(DeviceCallResult($0, to: .query)) }
-        case .validate: ask(.validate, device) { done(DeviceCallResult($0, to: .validate)) }
+        case .query: ask(.query, about: device) { done(DeviceCallResult($0, to: .query)) }
+        case .validate: ask(.validate, about: device) { done(DeviceCallResult($0, to: .validate)) }
         case .update:
             if let bits = call.change.whole { return write(bits, of: device, done) }
-            ask(.query, device) { [self] reply in
+            ask(.query, about: device) { [self] reply in
                 switch DeviceCallResult(reply, to: .query) {
                 case .bits(let bits, _): write(call.change.applied(to: bits), of: device, done)
                 case let other: done(other)
@@ -295,7 +294,7 @@ extension DeviceCheckClient: DeviceCalling {
         of device: NamedDevice,
         _ done: @escaping @Sendable (DeviceCallResult) -> Void
     ) {
-        ask(.update(bits), device) { done(DeviceCallResult($0, to: .update(bits))) }
+        ask(.update(bits), about: device) { done(DeviceCallResult($0, to: .update(bits))) }
     }
 }
 

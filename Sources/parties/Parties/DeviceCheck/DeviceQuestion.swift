@@ -70,7 +70,6 @@ package struct NamedDevice: Hashable, Sendable {
             environment: environment,
             teamID: teamID,
             body: question.body(token, transaction: transaction, at: milliseconds),
-            contentType: "application/json",
             timeout: timeout
         )
     }

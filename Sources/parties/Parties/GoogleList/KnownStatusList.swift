@@ -11,7 +11,8 @@
 // `status_max_age` counts from that date. And a list that has lost most of its entries is not
 // believed.
 //
-// `Gateway/GoogleOperations` performs their decisions: it owns clocks, connections and the file.
+// `StatusListKeeper` performs their decisions: it owns timers and the file. `CurrentStatusList` has
+// the list for the event loops, and `ListedKeyComparer` compares the enrolled keys with it.
 
 package import KeyAttestation
 package import OutboundCalls

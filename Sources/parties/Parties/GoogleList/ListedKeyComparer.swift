@@ -1,4 +1,3 @@
-import ConfigurationReading
 import Cryptography
 import Dispatch
 import Encodings
@@ -7,8 +6,6 @@ import KeyAttestation
 import KeyStore
 import Logging
 import OutboundCalls
-import Parties
-import Services
 import Synchronization
 
 /// Compares the chains of all enrolled keys with Google's list, on a queue of its own.
@@ -51,15 +48,11 @@ final class ListedKeyComparer: Sendable {
         var facts = StatusListFacts.Keys()
     }
 
-    private let plane: ControlPlane
-    private let store: StorePlace
+    private let context: PartyContext
     private let queue = DispatchQueue(label: "portcullis.listed", qos: .utility)
     private let state = Mutex(State())
 
-    init(_ plane: ControlPlane, _ store: StorePlace) {
-        self.plane = plane
-        self.store = store
-    }
+    init(_ context: PartyContext) { self.context = context }
 
     /// A list came, or the list in use was confirmed. A comparison with an older one ends.
     func compare(with list: KnownStatusList) {
@@ -140,7 +133,7 @@ final class ListedKeyComparer: Sendable {
         _ list: StatusList,
         _ comparison: inout ListComparison
     ) throws(StoreProblem) -> Bool {
-        guard let archive = try store.archive() else { return true }
+        guard let archive = try context.store.archive() else { return true }
         defer { try? archive.close() }
         var told = 0
         var hasMore = true
@@ -151,7 +144,7 @@ final class ListedKeyComparer: Sendable {
                 with: { digits in
                     list[CertificateSerial(written: digits)].map { "\(digits) \($0)" }
                 },
-                now: plane.wallSeconds,
+                now: context.wallSeconds,
                 by: Self.actor
             ) { keys in
                 count(keys)
@@ -173,14 +166,12 @@ final class ListedKeyComparer: Sendable {
     private func retry(after failures: Int, _ error: StoreProblem) {
         let pause = Self.pauses.pause(after: failures, random: RandomBytes.word())
         if failures == 1 {
-            plane.perform { [plane] in
-                plane.log.error(
-                    """
-                    the enrolled keys could not be compared with Google's status list, \(error); \
-                    it is tried again
-                    """
-                )
-            }
+            context.log.error(
+                """
+                the enrolled keys could not be compared with Google's status list, \(error); it \
+                is tried again
+                """
+            )
         }
         queue.asyncAfter(deadline: .now() + DispatchTimeInterval(pause)) { [weak self] in
             self?.run(failures: failures)
@@ -189,29 +180,25 @@ final class ListedKeyComparer: Sendable {
 
     private func tell(_ key: ListedKey) {
         let name = key.keyID.logName
-        plane.perform { [plane] in
-            switch key.change.entry {
-            case let entry?:
-                plane.log.notice(
-                    "key \(name) is revoked: Google's status list has its certificate \(entry)"
-                )
-            case nil:
-                plane.log.notice(
-                    "key \(name) is good again: Google's status list no longer has its certificate"
-                )
-            }
+        switch key.change.entry {
+        case let entry?:
+            context.log.notice(
+                "key \(name) is revoked: Google's status list has its certificate \(entry)"
+            )
+        case nil:
+            context.log.notice(
+                "key \(name) is good again: Google's status list no longer has its certificate"
+            )
         }
     }
 
     private func report(_ comparison: ListComparison) {
         guard comparison.revoked + comparison.restored > 0 else { return }
-        plane.perform { [plane] in
-            plane.log.notice(
-                """
-                Google's status list: of \(comparison.compared) keys, \(comparison.revoked) were \
-                revoked and \(comparison.restored) are good again; `portcullis keys history` has all
-                """
-            )
-        }
+        context.log.notice(
+            """
+            Google's status list: of \(comparison.compared) keys, \(comparison.revoked) were \
+            revoked and \(comparison.restored) are good again; `portcullis keys history` has all
+            """
+        )
     }
 }

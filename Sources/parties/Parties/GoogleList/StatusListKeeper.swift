@@ -1,35 +1,30 @@
-import ConfigurationReading
 import Cryptography
 import Dispatch
 import EventLoops
 import KeyAttestation
 import Logging
 import OutboundCalls
-import Parties
 import Rules
 import Services
 import Signatures
 import Synchronization
-import Verification
+package import Verification
 
-/// Google's list of revoked certificates: fetches it, keeps a copy on disk, gives it to enrolments,
-/// and has the enrolled keys compared with each newer one.
+/// Keeps Google's list of revoked certificates: fetches it, keeps a copy on disk, gives it to
+/// enrolments, and has the enrolled keys compared with each newer one.
 ///
 /// It works only where an app is an Android app. Its state changes on its own queue; the lock is
 /// for readers.
-final class GoogleOperations: Sendable {
+final class StatusListKeeper: Party {
     /// The settings that a reload replaces.
     private struct Settings: Equatable {
         var google: GoogleSettings
-        /// The copy on disk, where operators' orders are, too; `nil` without a store.
-        var path: String?
         /// Whether any app needs the list.
         var isNeeded: Bool
 
-        init(_ configuration: GatewayConfiguration) {
-            google = configuration.google
-            path = KeptFiles.path(configuration).map { $0 + ".google-status" }
-            isNeeded = configuration.apps.contains { $0.android != nil }
+        init(_ settings: PartySettings) {
+            google = settings.google
+            isNeeded = settings.apps.contains { $0.android != nil }
         }
 
         var bounds: FetchSchedule.Bounds {
@@ -50,42 +45,38 @@ final class GoogleOperations: Sendable {
     /// Seconds by which a copy's date may be in the future, since clocks differ.
     private static let aheadMax: Int64 = 3_600
 
-    private let plane: ControlPlane
-    private let lists: StatusLists
-    private let https: HTTPSCalls
+    private let context: PartyContext
+    /// The list in use.
+    private let current: CurrentStatusList
+    /// The copy on disk; `nil` without a store.
+    private let path: String?
     private let queue = DispatchQueue(label: "portcullis.google", qos: .utility)
     private let state: Mutex<State>
     private let comparer: ListedKeyComparer
 
-    init(
-        _ plane: ControlPlane,
-        _ configuration: GatewayConfiguration,
-        _ lists: StatusLists,
-        _ https: HTTPSCalls
-    ) {
-        self.plane = plane
-        self.lists = lists
-        self.https = https
-        let settings = Settings(configuration)
+    init(_ settings: PartySettings, of current: CurrentStatusList, _ context: PartyContext) {
+        (self.current, self.context) = (current, context)
+        path = context.store.copies.map { $0 + ".google-status" }
+        let settings = Settings(settings)
         state = Mutex(State(settings: settings, schedule: FetchSchedule(settings.bounds)))
-        comparer = ListedKeyComparer(plane, configuration.store)
+        comparer = ListedKeyComparer(context)
     }
 
-    /// Reads the copy on disk, so that the first enrolment finds a list. Waits for the disk.
-    func prepare() {
-        let settings = state.withLock(\.settings)
-        guard settings.isNeeded else { return }
-        lists.known = stored(settings)
-    }
-
-    /// Begins to fetch, and to compare.
+    /// Reads the copy on disk, so that the first enrolment finds a list. Then begins to fetch, and
+    /// to compare.
     func start() {
+        prepare()
         queue.async { [self] in begin() }
     }
 
-    /// A reload has read the settings.
-    func loaded(_ configuration: GatewayConfiguration) {
-        let next = Settings(configuration)
+    private func prepare() {
+        let settings = state.withLock(\.settings)
+        guard settings.isNeeded else { return }
+        current.known = stored(settings.google)
+    }
+
+    func loaded(_ settings: PartySettings) {
+        let next = Settings(settings)
         queue.async { [self] in
             let before = state.withLock { state in
                 defer {
@@ -96,14 +87,14 @@ final class GoogleOperations: Sendable {
             }
             guard next != before else { return }
             if !next.isNeeded || next.google.statusListURL != before.google.statusListURL {
-                lists.known = nil
+                current.known = nil
             }
-            if lists.known == nil { prepare() }
+            if current.known == nil { prepare() }
             begin()
         }
     }
 
-    /// Makes no further call and no further change: the gateway ends, or the successor does it.
+    /// Changes no key any more, either.
     func end() {
         state.withLock { $0.isEnded = true }
         comparer.end()
@@ -112,12 +103,12 @@ final class GoogleOperations: Sendable {
     // MARK: On the queue
 
     private func begin() {
-        guard let known = lists.known else { return wait(nil) }
-        let age = known.source == .release ? nil : plane.wallSeconds - known.date
+        guard let known = current.known else { return wait(nil) }
+        let age = known.source == .release ? nil : context.wallSeconds - known.date
         let pause = state.withLock { $0.schedule.first(age: age) }
         let date = UnixTime(seconds: known.date).iso8601
         let words = "\(known.list.count) entries, \(known.source.words), of \(date)"
-        plane.perform { [plane] in plane.log.notice("Google's status list: \(words)") }
+        context.log.notice("Google's status list: \(words)")
         comparer.compare(with: known)
         wait(pause)
     }
@@ -143,8 +134,8 @@ final class GoogleOperations: Sendable {
         request.answerBytesMax = StatusList.bytesMax
         request.keptFields = FetchedFields.names
         request.fields = [("Accept", "application/json")]
-        if let tag = lists.known?.tag { request.fields.append(("If-None-Match", tag)) }
-        https.send(request) { [weak self] result in
+        if let tag = current.known?.tag { request.fields.append(("If-None-Match", tag)) }
+        context.transport.send(request) { [weak self] result in
             guard let self else { return }
             queue.async { self.ended(result, number) }
         }
@@ -161,8 +152,8 @@ final class GoogleOperations: Sendable {
                 status: answer.status,
                 content: answer.content,
                 fields: answer.fields,
-                known: lists.known,
-                now: plane.wallSeconds
+                known: current.known,
+                now: context.wallSeconds
             )
             switch reply {
             case .list(let list): take(list, answer)
@@ -182,9 +173,9 @@ final class GoogleOperations: Sendable {
     }
 
     private func take(_ list: KnownStatusList, _ answer: HTTPSAnswer) {
-        let before = lists.known
-        lists.known = list
-        if let path = state.withLock(\.settings.path) {
+        let before = current.known
+        current.known = list
+        if let path {
             let url = state.withLock(\.settings.google.statusListURL)
             let copy = FetchedCopy(
                 title: KnownStatusList.copyTitle,
@@ -197,20 +188,18 @@ final class GoogleOperations: Sendable {
         }
         if before?.list != list.list {
             let count = list.list.count
-            plane.perform { [plane] in
-                plane.log.notice("Google's status list: a newer one came, with \(count) entries")
-            }
+            context.log.notice("Google's status list: a newer one came, with \(count) entries")
         }
-        answered("fetched", answer, list)
+        answered("fetched", answer, with: list)
     }
 
     /// The list in use is still the newest: it has another date, in memory, and on disk where the
     /// copy is one of this list.
     private func confirm(_ date: Int64, _ answer: HTTPSAnswer) {
-        guard var known = lists.known else { return }
+        guard var known = current.known else { return }
         (known.date, known.source) = (date, .google)
-        lists.known = known
-        if let path = state.withLock(\.settings.path),
+        current.known = known
+        if let path,
             let bytes = try? WholeFile.read(path, bytesMax: KnownStatusList.copyBytesMax),
             var copy = FetchedCopy(bytes, title: KnownStatusList.copyTitle),
             // A copy that could not be replaced has an older list. With a later date it would bring
@@ -220,10 +209,14 @@ final class GoogleOperations: Sendable {
             copy.date = date
             write(copy, to: path)
         }
-        answered("unchanged", answer, known)
+        answered("unchanged", answer, with: known)
     }
 
-    private func answered(_ outcome: String, _ answer: HTTPSAnswer, _ known: KnownStatusList) {
+    private func answered(
+        _ outcome: String,
+        _ answer: HTTPSAnswer,
+        with known: KnownStatusList
+    ) {
         let freshness = FetchedFields(answer.fields).freshness
         let pause = state.withLock { state in
             state.outcomes[outcome, default: 0] &+= 1
@@ -242,14 +235,12 @@ final class GoogleOperations: Sendable {
             )
         }
         if untold != nil {
-            plane.perform { [plane] in
-                plane.log.warning(
-                    """
-                    Google's status list can't be fetched, \(outcome): \(detail); the list before \
-                    stays in use; next: see deploy/docs/google-services.md
-                    """
-                )
-            }
+            context.log.warning(
+                """
+                Google's status list can't be fetched, \(outcome): \(detail); the list before \
+                stays in use; next: see deploy/docs/google-services.md
+                """
+            )
         }
         wait(pause)
     }
@@ -257,17 +248,17 @@ final class GoogleOperations: Sendable {
     // MARK: The disk
 
     /// The copy on disk, or the list of the release.
-    private func stored(_ settings: Settings) -> KnownStatusList? {
-        if let path = settings.path {
+    private func stored(_ google: GoogleSettings) -> KnownStatusList? {
+        if let path {
             do throws(WholeFile.Fault) {
                 let bytes = try WholeFile.read(path, bytesMax: KnownStatusList.copyBytesMax)
                 if let bytes {
                     let copy = FetchedCopy(bytes, title: KnownStatusList.copyTitle)
                     if var known = copy.flatMap({ KnownStatusList($0) }) {
                         // A clock that was set back since: the list may be of any age.
-                        if known.date > plane.wallSeconds + Self.aheadMax { known.date = 0 }
+                        if known.date > context.wallSeconds + Self.aheadMax { known.date = 0 }
                         // Another address may have another list.
-                        if copy?.url == settings.google.statusListURL { return known }
+                        if copy?.url == google.statusListURL { return known }
                     } else {
                         tell("the copy \(path) can't be understood, and is replaced")
                     }
@@ -288,19 +279,21 @@ final class GoogleOperations: Sendable {
     }
 
     private func tell(_ text: String) {
-        plane.perform { [plane] in plane.log.warning("Google's status list: \(text)") }
+        context.log.warning("Google's status list: \(text)")
     }
 
     // MARK: For operators
 
-    /// The state for the admin pages; `nil` where no app needs the list.
-    var facts: StatusListFacts? {
-        guard let known = lists.known else { return nil }
+    var facts: [any PartyFacts] { [listFacts] }
+
+    /// `nil` where no app needs the list.
+    private var listFacts: StatusListFacts? {
+        guard let known = current.known else { return nil }
         var facts = StatusListFacts()
         facts.source = known.source.rawValue
         facts.entries = known.list.count
         facts.dateSeconds = known.date
-        facts.ageSeconds = max(plane.wallSeconds - known.date, 0)
+        facts.ageSeconds = max(context.wallSeconds - known.date, 0)
         let outcomes = state.withLock(\.outcomes)
         facts.fetches = outcomes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         facts.keys = comparer.facts
@@ -308,10 +301,12 @@ final class GoogleOperations: Sendable {
     }
 }
 
-/// The list in use, for enrolments on every event loop. An enrolment is rare, and takes the lock
-/// for the time of a copy.
-final class StatusLists: Sendable {
+/// Google's list that is in use, for enrolments on every event loop. An enrolment is rare, and
+/// takes the lock for the time of a copy.
+package final class CurrentStatusList: Sendable {
     private let state = Mutex<KnownStatusList?>(nil)
+
+    init() {}
 
     /// The list in use; `nil` where no app needs one.
     var known: KnownStatusList? {
@@ -320,7 +315,7 @@ final class StatusLists: Sendable {
     }
 
     /// The same for an enrolment, which judges its age.
-    var newest: DatedStatusList? {
+    package var newest: DatedStatusList? {
         known.map { DatedStatusList($0.list, fetchedAt: $0.date) }
     }
 }

@@ -13,7 +13,7 @@ package final class IntegrityParty: ProofParty {
     private let access: AccessTokens
 
     package init(_ settings: [IntegritySettings], _ context: PartyContext) {
-        line = ProofCalls("integrity", settings.compactMap(\.service), context)
+        line = ProofCalls(named: "integrity", settings.compactMap(\.service), context)
         access = AccessTokens(line) { context.wallSeconds }
     }
 
@@ -150,17 +150,22 @@ struct IntegrityCheck: TokenChecker {
         )
         switch settings.decoder {
         case .local(let keys):
-            let finding = IntegrityFinding(token.text, keys, terms, now: token.now.seconds)
+            let finding = IntegrityFinding(
+                token.text,
+                readBy: keys,
+                terms,
+                now: token.now.seconds
+            )
             return taken(finding, found).map { .known($0) } ?? .later
         case .service(let service):
             guard IntegrityCall.isToken(token.text) else {
-                return calls.known(.malformed, IntegrityRefusal.malformed.rawValue, name)
+                return calls.known(.malformed, IntegrityRefusal.malformed.rawValue, of: name)
             }
             let client = TokenClient(binding.keyID, at: token.address)
             let shown = ProofCalls<IntegrityCalls>.Shown(token.text, of: name, client)
             if let checking = calls.begin(shown, service.calls.used) { return checking }
             let now = token.now.seconds
-            ask(service, token.text, binding.package, mayRepeat: true) { answer in
+            ask(service, about: token.text, of: binding.package, mayRepeat: true) { answer in
                 let finding: IntegrityFinding =
                     switch answer {
                     case .success(let reply): IntegrityFinding(reply, terms, now: now)
@@ -181,8 +186,8 @@ struct IntegrityCheck: TokenChecker {
         _ finding: IntegrityFinding,
         _ found: @escaping @Sendable (TokenFinding) -> Void
     ) -> TokenFinding? {
-        calls.count(finding.word, settings.name)
-        calls.tell(finding.word, settings.name, next: finding.next)
+        calls.count(finding.word, of: settings.name)
+        calls.tell(finding.word, of: settings.name, next: finding.next)
         switch finding {
         case .good(let verdict, let use, let end):
             calls.spend(SpentToken(use, end: end), fresh: .verdict(verdict), found)
@@ -201,8 +206,8 @@ struct IntegrityCheck: TokenChecker {
     /// Asks Google. An access token that it does not accept is replaced once.
     private func ask(
         _ service: IntegrityService,
-        _ text: [UInt8],
-        _ package: String,
+        about text: [UInt8],
+        of package: String,
         mayRepeat: Bool,
         _ done: @escaping @Sendable (Result<CallReply, PartyFault>) -> Void
     ) {
@@ -216,7 +221,7 @@ struct IntegrityCheck: TokenChecker {
                         return done(.success(reply))
                     }
                     access.drop(pass, of: service)
-                    ask(service, text, package, mayRepeat: false, done)
+                    ask(service, about: text, of: package, mayRepeat: false, done)
                 }
             }
         }

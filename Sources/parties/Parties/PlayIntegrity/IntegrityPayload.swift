@@ -268,7 +268,12 @@ package enum IntegrityFinding: Hashable, Sendable {
 
 extension IntegrityFinding {
     /// Reads and judges a token of a classic request here. No party can fail.
-    package init(_ text: [UInt8], _ keys: ClassicTokenKeys, _ terms: IntegrityTerms, now: Int64) {
+    package init(
+        _ text: [UInt8],
+        readBy keys: ClassicTokenKeys,
+        _ terms: IntegrityTerms,
+        now: Int64
+    ) {
         do {
             let payload = try keys.payload(of: text.span)
             self = try IntegrityPayload(payload: payload).judged(terms, now: now)

@@ -4,9 +4,7 @@ import Dispatch
 import Encodings
 import KeyStore
 import OutboundCalls
-import Parties
 import Rules
-import Services
 import Synchronization
 
 /// Renews stored receipts: performs the actions of ``RenewalSchedule``, on its own queue.
@@ -49,6 +47,20 @@ final class ReceiptRenewer: Sendable {
         }
     }
 
+    /// What it works on.
+    struct Parts {
+        let keys: KeyTable
+        let receipts: any ReceiptStore
+        let apple: any AppleCalling
+        let clock: RenewalClock
+    }
+
+    /// A receipt on its way to Apple.
+    private struct Attempt {
+        let due: DueReceipt
+        let kept: KeptReceipt
+    }
+
     private struct State {
         var settings: Settings
         var schedule: RenewalSchedule
@@ -80,18 +92,9 @@ final class ReceiptRenewer: Sendable {
     private let telling: @Sendable (Notice) -> Void
     private let state: Mutex<State>
 
-    init(
-        _ settings: Settings,
-        keys: KeyTable,
-        receipts: any ReceiptStore,
-        apple: any AppleCalling,
-        clock: RenewalClock,
-        tell: @escaping @Sendable (Notice) -> Void
-    ) {
-        self.keys = keys
-        self.receipts = receipts
-        self.apple = apple
-        self.clock = clock
+    init(_ settings: Settings, _ parts: Parts, tell: @escaping @Sendable (Notice) -> Void) {
+        (keys, receipts) = (parts.keys, parts.receipts)
+        (apple, clock) = (parts.apple, parts.clock)
         telling = tell
         let random = RandomBytes.word()
         let schedule = RenewalSchedule(settings.renewal, at: clock.now(), random: random)
@@ -230,40 +233,40 @@ final class ReceiptRenewer: Sendable {
             environment: kept.environment,
             teamID: settings.teams.team(of: kept.appID),
             body: Base64.encode(kept.receipt.span),
-            contentType: "text/plain",
             timeout: settings.timeout
         )
+        let attempt = Attempt(due: due, kept: kept)
         apple.send(call) { [weak self] reply in
             guard let self else { return }
-            queue.async { self.answered(due, kept: kept, reply: reply) }
+            queue.async { self.answered(attempt, reply) }
         }
     }
 
-    private func answered(_ due: DueReceipt, kept: KeptReceipt, reply: CallReply) {
+    private func answered(_ attempt: Attempt, _ reply: CallReply) {
         guard !state.withLock(\.isEnded) else { return }
-        let now = clock.now()
         switch ReceiptReply(reply) {
-        case .receipt(let bytes): take(bytes, due, kept, now)
+        case .receipt(let bytes): take(bytes, of: attempt)
         // Not a receipt: it is refused like an unreadable one.
-        case .unreadable: take([], due, kept, now)
-        case .early: ended(due, kept, .early, label: ReceiptState.Outcome.early.rawValue)
-        case .gone: ended(due, kept, .gone, label: ReceiptState.Outcome.gone.rawValue)
+        case .unreadable: take([], of: attempt)
+        case .early: ended(attempt, .early, label: ReceiptState.Outcome.early.rawValue)
+        case .gone: ended(attempt, .gone, label: ReceiptState.Outcome.gone.rawValue)
         case .rejected(let status):
-            tell(.rejected(kept.keyID, status: status))
-            ended(due, kept, .rejected, label: ReceiptState.Outcome.rejected.rawValue)
-        case .unasked(let why): ended(due, kept, .unasked(why), label: why.rawValue)
-        case .outage(let seconds): ended(due, kept, .outage(retryAfter: seconds), label: "outage")
+            tell(.rejected(attempt.kept.keyID, status: status))
+            ended(attempt, .rejected, label: ReceiptState.Outcome.rejected.rawValue)
+        case .unasked(let why): ended(attempt, .unasked(why), label: why.rawValue)
+        case .outage(let seconds): ended(attempt, .outage(retryAfter: seconds), label: "outage")
         }
     }
 
     /// Verifies the new receipt.
-    private func take(_ bytes: [UInt8], _ due: DueReceipt, _ kept: KeptReceipt, _ now: Int64) {
+    private func take(_ bytes: [UInt8], of attempt: Attempt) {
         do throws(ReceiptRefusal) {
-            let newer = try verified(bytes, kept: kept, now: now)
-            ended(due, kept, newer.end, label: ReceiptState.Outcome.renewed.rawValue, newer)
+            let newer = try verified(bytes, kept: attempt.kept, now: clock.now())
+            let label = ReceiptState.Outcome.renewed.rawValue
+            ended(attempt, newer.end, label: label, newer: newer)
         } catch {
-            tell(.refused(kept.keyID, error))
-            ended(due, kept, .invalid, label: error.reason.rawValue)
+            tell(.refused(attempt.kept.keyID, error))
+            ended(attempt, .invalid, label: error.reason.rawValue)
         }
     }
 
@@ -289,13 +292,12 @@ final class ReceiptRenewer: Sendable {
 
     /// A try has ended: the schedule gets the result, and the key's new state is stored.
     private func ended(
-        _ due: DueReceipt,
-        _ kept: KeptReceipt,
+        _ attempt: Attempt,
         _ end: RenewalSchedule.End,
         label: String,
-        _ newer: RenewedReceipt? = nil
+        newer: RenewedReceipt? = nil
     ) {
-        let now = clock.now()
+        let (due, kept, now) = (attempt.due, attempt.kept, clock.now())
         let (stored, pause) = state.withLock { state -> (ReceiptState?, Int64?) in
             let before = state.schedule.pause(of: kept.environment, at: now)
             state.facts.add(label, metric: newer?.riskMetric)

@@ -9,7 +9,7 @@ package final class SiteverifyParty: ProofParty {
     private let line: ProofCalls<SiteverifyCalls>
 
     package init(_ settings: [SiteverifySettings], _ context: PartyContext) {
-        line = ProofCalls("siteverify", settings, context)
+        line = ProofCalls(named: "siteverify", settings, context)
     }
 
     package func checker(_ settings: SiteverifySettings, _ apps: [AppPolicy]) -> any TokenChecker {
@@ -37,7 +37,7 @@ struct SiteverifyCheck: TokenChecker {
     ) -> TokenChecking {
         let name = settings.name
         guard SiteverifyCall.isToken(token.text) else {
-            return calls.known(.malformed, "malformed", name)
+            return calls.known(.malformed, "malformed", of: name)
         }
         let client = TokenClient(nil, at: token.address)
         let shown = ProofCalls<SiteverifyCalls>.Shown(token.text, of: name, client)
@@ -52,9 +52,9 @@ struct SiteverifyCheck: TokenChecker {
         calls.send(call) { reply in
             let verdict = SiteverifyVerdict(reply, settings)
             calls.finish(shown, isSpent: verdict == .good)
-            calls.count(verdict.word, name)
+            calls.count(verdict.word, of: name)
             guard verdict == .good else {
-                calls.tell(verdict.word, name, next: verdict.next)
+                calls.tell(verdict.word, of: name, next: verdict.next)
                 return found(TokenFinding(verdict))
             }
             calls.spend(SpentToken(shown.digest, end: end), fresh: .good, found)

@@ -48,7 +48,7 @@ final class FetchedKeySet: Sendable {
         self.address = address
         self.name = name
         self.context = context
-        path = context.copies.map { "\($0).keys-\(Self.suffix(of: address.url))" }
+        path = context.store.copies.map { "\($0).keys-\(Self.suffix(of: address.url))" }
         queue = DispatchQueue(label: "portcullis.keys.\(name)", qos: .utility)
         let bounds = FetchSchedule.Bounds(least: address.intervalMin, most: address.intervalMax)
         state = Mutex(State(schedule: FetchSchedule(bounds), facts: KeySetFacts(proof: name)))
