@@ -181,29 +181,30 @@ extension Scenarios {
 
         /// Parties logged at the level of the start.
         @Test func `a reload changes the level of what parties report, too`() throws {
-            let stand = try Stand(
-                rules: "- { id: r, match: { path: /v1/r }, mode: enforce, accept: [people] }",
-                more: """
-                    log: { level: notice }
-                    proofs:
-                      people: { kind: siteverify, service: turnstile, secret_file: secret,
-                        url: "https://127.0.0.1:9/", field: X-Token, hostname: localhost }
-                    """
-            ) { scenario in
-                try PeopleStand.writeSecret(scenario, "secret")
-                return try scenario.serve()
+            let scenario = try Scenario()
+            defer { scenario.end() }
+            try PeopleStand.writeSecret(scenario, "secret")
+            func configure(_ level: String) throws {
+                try scenario.configure(
+                    origin: "127.0.0.1:9",
+                    apps: "  - \(Scenario.app)",
+                    rules: "- { id: r, match: { path: /r }, mode: enforce, accept: [people] }",
+                    more: """
+                        log: { level: \(level) }
+                        proofs:
+                          people: { kind: siteverify, service: turnstile, secret_file: secret,
+                            url: "https://127.0.0.1:9/", field: X-Token, hostname: localhost }
+                        """
+                )
             }
-            defer { stand.end() }
-            let gateway = stand.gateway
-            let config = stand.scenario.path("portcullis.yaml")
-            let text = try String(contentsOfFile: config, encoding: .utf8)
-            let debug = text.replacing("level: notice", with: "level: debug")
-            try stand.scenario.write("portcullis.yaml", debug)
+            try configure("notice")
+            let gateway = try scenario.serve()
+            try configure("debug")
             gateway.child.signal(SIGHUP)
             _ = try gateway.child.wait(for: "reload") { _, complained in
                 complained.contains("generation 2") ? true : nil
             }
-            let answer = try gateway.client().send("GET", "/v1/r", [("X-Token", "token")])
+            let answer = try gateway.client().send("GET", "/r", [("X-Token", "token")])
             expectEqual(answer.status, 503, "\(answer.text)")
             let told = eventually {
                 gateway.child.complained.split(separator: "\n").contains {
@@ -211,7 +212,7 @@ extension Scenarios {
                 }
             }
             #expect(told, "\(gateway.child.complained)")
-            try stand.stop()
+            try expectEqual(gateway.stop(), 0)
         }
 
         @Test func `a reload moves the access log, stops it and begins it`() throws {
