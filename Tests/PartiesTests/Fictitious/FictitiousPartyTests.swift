@@ -82,7 +82,7 @@ import Testing
             #"portcullis_proof_verdicts_total{proof="card",verdict="good"} 1"#,
             #"portcullis_proof_verdicts_total{proof="card",verdict="other-branch"} 1"#,
             #"portcullis_proof_verdicts_total{proof="card",verdict="server-error"} 1"#,
-            "portcullis_library_cards_total 5",
+            "portcullis_library_cards_total 5", "portcullis_library_open 1",
         ] {
             #expect(metrics.contains(line), "\(line)")
         }

@@ -26,14 +26,21 @@ final class LibraryParty: ProofParty {
 
     var calls: ProofCallFacts { line.facts }
 
-    var facts: [any PartyFacts] { [LibraryFacts(cards: counter.count)] }
+    func start() { counter.open() }
+
+    var facts: [any PartyFacts] { [LibraryFacts(cards: counter.count, isOpen: counter.isOpen)] }
 
     func stop(_ ended: @escaping @Sendable () -> Void) { line.stop(ended) }
 }
 
-/// Counts the cards that were shown.
+/// Counts the cards that were shown, once the library is open.
 private final class CardCounter: Sendable {
     private let cards = Atomic<UInt64>(0)
+    private let hasStarted = Atomic(false)
+
+    var isOpen: Bool { hasStarted.load(ordering: .relaxed) }
+
+    func open() { hasStarted.store(true, ordering: .relaxed) }
 
     var count: UInt64 { cards.load(ordering: .relaxed) }
 
@@ -42,8 +49,10 @@ private final class CardCounter: Sendable {
 
 private struct LibraryFacts: PartyFacts {
     let cards: UInt64
+    let isOpen: Bool
 
     func write(into out: inout Exposition) {
+        out.gauge("library_open", isOpen ? 1 : 0, "1 once the gateway has started the party.")
         out.counter("library_cards_total", cards, help: "Cards that were shown.")
     }
 
