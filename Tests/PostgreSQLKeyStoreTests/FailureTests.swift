@@ -133,10 +133,12 @@ import Tokens
         table.committer.register(log)
         func consume() -> ConsumeOutcome {
             table.consume(
-                key.keyID,
-                counter: SignCounter(rawValue: 1),
-                rule: .strict,
-                challenge: nil,
+                CounterUse(
+                    of: key.keyID,
+                    counter: SignCounter(rawValue: 1),
+                    rule: .strict,
+                    challenge: nil
+                ),
                 issuer: ChallengeIssuer(),
                 now: 1
             )

@@ -35,10 +35,12 @@ import Tokens
 
     private func use(_ record: KeyRecord, _ counter: UInt32, _ table: KeyTable) -> ConsumeOutcome {
         table.consume(
-            record.keyID,
-            counter: SignCounter(rawValue: counter),
-            rule: .window(64),
-            challenge: nil,
+            CounterUse(
+                of: record.keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: .window(64),
+                challenge: nil
+            ),
             issuer: issuer,
             now: 0
         )

@@ -42,10 +42,12 @@ import Tokens
         at second: Int64
     ) -> ConsumeDecision? {
         let outcome = table.consume(
-            keyID ?? key.keyID,
-            counter: SignCounter(rawValue: counter),
-            rule: rule,
-            challenge: challenge,
+            CounterUse(
+                of: keyID ?? key.keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: rule,
+                challenge: challenge
+            ),
             issuer: issuer,
             now: second,
             durability: .behind
@@ -270,10 +272,12 @@ import Tokens
         expectEqual(use(table, 9, rule: window, at: late), .refused(.unanchored))
         expectEqual(use(table, 5, try challenge(), at: late), .refused(.replayed))
         let peeked = table.peek(
-            key.keyID,
-            counter: SignCounter(rawValue: 8),
-            rule: .strict,
-            challenge: nil,
+            CounterUse(
+                of: key.keyID,
+                counter: SignCounter(rawValue: 8),
+                rule: .strict,
+                challenge: nil
+            ),
             issuer: issuer
         )
         expectEqual(peeked, .refused(.unanchored))

@@ -242,10 +242,12 @@ extension StoreContract {
             let serials = try (0..<449).map { _ in try bench.challenge(of: small) }
             func use(_ counter: UInt32, _ serial: ChallengeSerial) -> ConsumeDecision {
                 let outcome = bench.table.consume(
-                    key.keyID,
-                    counter: SignCounter(rawValue: counter),
-                    rule: .strict,
-                    challenge: serial,
+                    CounterUse(
+                        of: key.keyID,
+                        counter: SignCounter(rawValue: counter),
+                        rule: .strict,
+                        challenge: serial
+                    ),
                     issuer: small,
                     now: 0
                 )
@@ -293,10 +295,12 @@ extension KeyTable {
         issuer: ChallengeIssuer
     ) -> ConsumeOutcome {
         consume(
-            keyID,
-            counter: SignCounter(rawValue: counter),
-            rule: rule,
-            challenge: challenge,
+            CounterUse(
+                of: keyID,
+                counter: SignCounter(rawValue: counter),
+                rule: rule,
+                challenge: challenge
+            ),
             issuer: issuer,
             now: 1
         )

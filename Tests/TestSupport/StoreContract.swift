@@ -191,11 +191,13 @@ extension StoreContract {
             whenFailing: FailingStore = .decline
         ) -> ConsumeOutcome {
             table.consume(
-                keyID,
+                CounterUse(
+                    of: keyID,
+                    counter: counter.map { SignCounter(rawValue: $0) },
+                    rule: rule,
+                    challenge: challenge
+                ),
                 row: row,
-                counter: counter.map { SignCounter(rawValue: $0) },
-                rule: rule,
-                challenge: challenge,
                 issuer: issuer,
                 now: now,
                 durability: durability,
@@ -222,10 +224,12 @@ extension StoreContract {
         ) -> ConsumeDecision {
             meet(keyID)
             return table.peek(
-                keyID,
-                counter: counter.map { SignCounter(rawValue: $0) },
-                rule: rule,
-                challenge: challenge,
+                CounterUse(
+                    of: keyID,
+                    counter: counter.map { SignCounter(rawValue: $0) },
+                    rule: rule,
+                    challenge: challenge
+                ),
                 issuer: issuer
             )
         }

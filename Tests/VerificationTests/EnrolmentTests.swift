@@ -35,10 +35,12 @@ import Verification
         expectEqual(first.status, 201)
         expectEqual(first.body, #"{"key_id":"\#(key.keyID.base64)"}"# + "\n")
         let used = fixture.keys.consume(
-            key.keyID,
-            counter: SignCounter(rawValue: 41),
-            rule: .strict,
-            challenge: nil,
+            CounterUse(
+                of: key.keyID,
+                counter: SignCounter(rawValue: 41),
+                rule: .strict,
+                challenge: nil
+            ),
             issuer: fixture.issuer,
             now: 1
         )

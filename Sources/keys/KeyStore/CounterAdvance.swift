@@ -71,8 +71,10 @@ package struct CounterUse: Sendable {
     var rule: StoreCounterRule
     var challenge: ChallengeSerial?
 
-    /// - counter: `nil` when the platform's keys count nothing.
-    /// - challenge: `nil` when the request has none.
+    /// - counter: `nil` when the platform's keys count nothing; then only the challenge makes the
+    ///   use good once.
+    /// - challenge: the valid challenge from ``ChallengeIssuer/examine(_:purpose:now:)``; `nil`
+    ///   when the request has none.
     package init(
         of keyID: KeyID,
         counter: SignCounter?,
@@ -242,6 +244,10 @@ struct WaitingUse {
 }
 
 extension KeyEntry {
+    func refusal(_ use: CounterUse) -> ConsumeRefusal? {
+        refusal(use.counter, use.rule, hasChallenge: use.challenge != nil)
+    }
+
     fileprivate func refusal(_ use: CounterAdvance) -> ConsumeRefusal? {
         refusal(use.counter, use.rule, hasChallenge: use.challenge != nil)
     }

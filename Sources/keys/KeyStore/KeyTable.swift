@@ -136,23 +136,20 @@ package final class KeyTable: Sendable {
         }
     }
 
-    /// The answer that ``consume(_:counter:rule:challenge:issuer:now:durability:whenFailing:)``
-    /// would give now as far as this process knows. Nothing is consumed.
-    package func peek(
-        _ keyID: KeyID,
-        counter: SignCounter?,
-        rule: StoreCounterRule,
-        challenge: ChallengeSerial?,
-        issuer: ChallengeIssuer
-    ) -> ConsumeDecision {
+    /// The answer that ``consume(_:row:issuer:now:durability:whenFailing:)`` would give now as far
+    /// as this process knows. Nothing is consumed.
+    package func peek(_ use: CounterUse, issuer: ChallengeIssuer) -> ConsumeDecision {
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
-        let place = Self.place(of: keyID)
+        let place = Self.place(of: use.keyID)
         return shards[place.shard].keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash) else { return lacking(keyID) }
-            let refusal = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
-            if let refusal { return .refused(refusal) }
+            guard let number = keys.find(use.keyID, hash: place.hash) else {
+                return lacking(use.keyID)
+            }
+            if let refusal = keys[number].refusal(use) { return .refused(refusal) }
             guard committer.hasRoom else { return .unavailable }
-            if let challenge, issuer.isSpent(challenge) { return .refused(.challengeSpent) }
+            if let challenge = use.challenge, issuer.isSpent(challenge) {
+                return .refused(.challengeSpent)
+            }
             return .admitted
         }
     }
@@ -163,20 +160,13 @@ package final class KeyTable: Sendable {
     ///
     /// - `row`: ``StoredKey/row`` from ``find(_:)``. It is all that a deciding journal needs if the
     ///   key was evicted since.
-    /// - `counter`: `nil` when the platform's keys count nothing; then only the challenge makes the
-    ///   use good once.
-    /// - `challenge`: the valid challenge from ``ChallengeIssuer/examine(_:purpose:now:)``; `nil`
-    ///   when the request has none.
     /// - `now`: second of Unix time, for the record of the last use.
     /// - `durability`: `behind` when a use that is decided need not be on disk; the answer is
     ///   `pending` then only where the journal decides.
     /// - `whenFailing`: what to do where the answer would be `unavailable`.
     package func consume(
-        _ keyID: KeyID,
+        _ use: CounterUse,
         row: Int64? = nil,
-        counter: SignCounter?,
-        rule: StoreCounterRule,
-        challenge: ChallengeSerial?,
         issuer: ChallengeIssuer,
         now: Int64,
         durability: Durability = .awaited,
@@ -184,35 +174,26 @@ package final class KeyTable: Sendable {
     ) -> ConsumeOutcome {
         let isCurrent = isCurrent.load(ordering: .acquiring)
         guard isCurrent || whenFailing == .useInMemory else { return .decided(.unavailable) }
-        let place = Self.place(of: keyID)
+        let place = Self.place(of: use.keyID)
         let shard = shards[place.shard]
         let isAsked = decides == .atCommit && isCurrent
         /// Asks the journal where it decides; `nil` where it has no room.
         func ask(_ row: Int64) -> ConsumeOutcome? {
             guard isAsked else { return nil }
-            let use = CounterAdvance(
-                CounterUse(
-                    of: keyID,
-                    counter: counter,
-                    rule: rule,
-                    challenge: challenge
-                ),
-                row: row,
-                usedAt: now
-            )
-            let waiting = WaitingUse(use: use, shard: shard, hash: place.hash, issuer: issuer)
+            let advance = CounterAdvance(use, row: row, usedAt: now)
+            let waiting = WaitingUse(use: advance, shard: shard, hash: place.hash, issuer: issuer)
             return committer.append(waiting).map(ConsumeOutcome.pending)
         }
         return shard.keys.withLock { keys in
-            guard let number = keys.find(keyID, hash: place.hash) else {
-                return row.flatMap(ask) ?? .decided(isCurrent ? lacking(keyID) : .unavailable)
+            guard let number = keys.find(use.keyID, hash: place.hash) else {
+                return row.flatMap(ask) ?? .decided(isCurrent ? lacking(use.keyID) : .unavailable)
             }
-            let reason = keys[number].refusal(counter, rule, hasChallenge: challenge != nil)
-            if let reason { return .decided(.refused(reason)) }
+            if let reason = keys[number].refusal(use) { return .decided(.refused(reason)) }
             if let outcome = ask(keys[number].row) { return outcome }
             if isAsked, whenFailing == .decline { return .decided(.unavailable) }
             var refusal = ConsumeRefusal.challengeSpent
-            func use() -> CounterChange? {
+            func change() -> CounterChange? {
+                let (counter, challenge) = (use.counter, use.challenge)
                 switch keys[number].use(counter, challenge: challenge, issuer: issuer, now: now) {
                 case .success(let change): return change
                 case .failure(let reason):
@@ -222,14 +203,14 @@ package final class KeyTable: Sendable {
             }
             // The writer's lock is taken inside the shard's lock, so that the changes of one key
             // are in the order of their admission. The writer never takes them in the other order.
-            switch committer.append(durability, use) {
+            switch committer.append(durability, change) {
             // A deciding journal was not asked: another gateway may admit the same assertion.
             case .taken where !isCurrent || isAsked: return .decided(.unassured)
             case .taken(let ticket):
                 return durability == .awaited ? .pending(ticket) : .decided(.admitted)
             case .declined: return .decided(.refused(refusal))
             case .full where whenFailing == .useInMemory:
-                return .decided(use() == nil ? .refused(refusal) : .unassured)
+                return .decided(change() == nil ? .refused(refusal) : .unassured)
             case .full: return .decided(.unavailable)
             }
         }

@@ -52,7 +52,7 @@ private struct LibraryFacts: PartyFacts {
     let isOpen: Bool
 
     func write(into out: inout Exposition) {
-        out.gauge("library_open", isOpen ? 1 : 0, "1 once the gateway has started the party.")
+        out.gauge("library_open", isOpen ? 1 : 0, help: "1 once the gateway has started the party.")
         out.counter("library_cards_total", cards, help: "Cards that were shown.")
     }
 

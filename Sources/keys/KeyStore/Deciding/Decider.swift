@@ -110,19 +110,12 @@ package final class Decider: Sendable {
         keys.enrol(record, spending: challenge, completion: completion)
     }
 
-    /// As ``KeyTable/peek(_:counter:rule:challenge:issuer:)``.
+    /// As ``KeyTable/peek(_:issuer:)``.
     package func peek(_ use: CounterUse) -> ConsumeDecision {
-        there(.peek(use), unanswered: .unavailable)
-            ?? keys.peek(
-                use.keyID,
-                counter: use.counter,
-                rule: use.rule,
-                challenge: use.challenge,
-                issuer: challenges
-            )
+        there(.peek(use), unanswered: .unavailable) ?? keys.peek(use, issuer: challenges)
     }
 
-    /// As ``KeyTable/consume(_:row:counter:rule:challenge:issuer:now:durability:whenFailing:)``.
+    /// As ``KeyTable/consume(_:row:issuer:now:durability:whenFailing:)``.
     package func consume(
         _ use: CounterUse,
         row: Int64? = nil,
@@ -140,11 +133,8 @@ package final class Decider: Sendable {
         )
         if let ticket { return .pending(ticket) }
         return keys.consume(
-            use.keyID,
+            use,
             row: row,
-            counter: use.counter,
-            rule: use.rule,
-            challenge: use.challenge,
             issuer: challenges,
             now: now,
             durability: durability,

@@ -59,10 +59,12 @@ enum StoreBenchmarks {
                 run: { number in
                     counter += 1
                     let outcome = keys.consume(
-                        used[number],
-                        counter: SignCounter(rawValue: counter),
-                        rule: .strict,
-                        challenge: nil,
+                        CounterUse(
+                            of: used[number],
+                            counter: SignCounter(rawValue: counter),
+                            rule: .strict,
+                            challenge: nil
+                        ),
                         issuer: issuer,
                         now: now,
                         durability: .behind
