@@ -58,7 +58,7 @@ struct HTTPCasesTests {
         var isRejected = false
         if case .rejected(let reason) = replay.end {
             isRejected = true
-            let answered = LocalOutcome.malformed(reason).row.status
+            let answered = LocalOutcome.malformed(reason).status
             guard (one.expect.status ?? [400]).contains(answered) else {
                 return "answered \(answered)"
             }

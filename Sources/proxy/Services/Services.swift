@@ -8,8 +8,8 @@ package import Verification
 // The requests that the gateway answers itself, without an origin.
 //
 //   LocalOutcome    why the gateway answers itself: refused, notEnrolled, malformed, failed, fault,
-//                   done
-//   LocalRow        the table: one row for each outcome, with its status and all that follows
+//                   done. Its LocalRow has the status and all that follows; that of a refusal is
+//                   in Verification
 //   LocalResponse   the message that an outcome becomes; App-Attest-Error says that it is ours
 //   ServiceTable    which paths the gateway answers itself, and by which service
 //   Service         answers a request, at once or later

@@ -10,7 +10,7 @@ extension HTTP1Stream {
         awaitsContinue = false
         begin()
         HeadWriter.beginLocalResponse(
-            status: LocalOutcome.done(.continued).row.status,
+            status: LocalOutcome.done(.continued).status,
             date: [],
             framing: .none,
             connection: .keep,

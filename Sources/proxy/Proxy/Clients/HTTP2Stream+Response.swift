@@ -34,7 +34,7 @@ extension HTTP2Stream {
         awaitsContinue = false
         withHead { out in
             HeadWriter.beginLocalResponse(
-                status: LocalOutcome.done(.continued).row.status,
+                status: LocalOutcome.done(.continued).status,
                 date: [],
                 framing: .none,
                 connection: .keep,

@@ -30,6 +30,8 @@ extension LocalOutcome {
         }
     }
 
+    package var status: Int { row.status }
+
     /// Whether a client can cause it alone, as often as it likes.
     package var isClients: Bool {
         // A client's own Via looks like a loop.

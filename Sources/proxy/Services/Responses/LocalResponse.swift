@@ -1,6 +1,7 @@
 import Cryptography
 import Encodings
 package import HTTPWire
+import Verification
 
 /// A response that the gateway makes itself: a problem document (RFC 9457), or the answer of a
 /// service.
@@ -191,7 +192,7 @@ package struct LocalResponse: Sendable {
     }
 
     /// The status in the table.
-    package var status: Int { outcome.row.status }
+    package var status: Int { outcome.status }
 
     /// Adds a field to the answer of a service.
     mutating func add(_ name: String, _ value: String) { fields.append((name, value)) }
