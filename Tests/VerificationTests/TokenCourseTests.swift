@@ -127,12 +127,14 @@ struct TokenCourseTests {
         }
     }
 
-    @Test(arguments: [
-        Refusal.preflight, .addressThrottled, .contentTooLarge, .heldFull, .keyHeld, .spillFailed,
-        .keyThrottled,
-    ])
-    func `no token makes good what is no fault of the proof`(_ refusal: Refusal) {
-        expectEqual(Verdict(.refuse(refusal)).nextQuery(Self.accepting(Self.check)), nil)
+    @Test(arguments: Refusal.allCases)
+    func `a token makes good a fault of the proof alone`(_ refusal: Refusal) {
+        let subjects: Set<RefusalRow.Subject> = [
+            .proof, .key, .content, .device, .session, .store,
+        ]
+        let query = Verdict(.refuse(refusal)).nextQuery(Self.accepting(Self.check))
+        let isOfProof = subjects.contains(refusal.row.subject)
+        expectEqual(query, isOfProof ? .token(Self.check) : nil)
     }
 
     @Test func `a token that can't be checked is as on_error says`() {

@@ -269,42 +269,11 @@ extension Verdict {
         case .pass: return []
         case .failure: return rule.accept.tokens
         case .refuse(let refusal):
-            guard refusal.isOfProof else { return [] }
+            guard refusal.row.subject.isOfProof else { return [] }
             guard refusal == .unsupported, case .require(let token) = rule.unsupported else {
                 return rule.accept.tokens
             }
             return [token] + rule.accept.tokens.filter { $0 != token }
-        }
-    }
-}
-
-extension Refusal {
-    /// Whether another proof may be taken: the fault is not one of the request itself, or of what
-    /// its sender has used up.
-    fileprivate var isOfProof: Bool {
-        switch self {
-        case .assertionMissing, .assertionMalformed, .signatureMismatch, .signedFieldRepeated,
-            .clientDataAmbiguous, .digestMissing, .digestMismatch, .contentUnseen,
-            .challengeMissing, .challengeUnknown, .challengeExpired, .challengeSpent,
-            .challengesExhausted, .counterReplayed, .keyUnknown, .keyExpired, .keyRevoked,
-            .appMismatch, .environmentMismatch, .categoryRefused, .versionRefused, .riskExceeded,
-            .riskUnknown, .deviceFlagged, .deviceTokenMissing, .deviceTokenMalformed,
-            .deviceTokenUsed, .deviceThrottled, .deviceCheckUnavailable, .sessionUnknown,
-            .sessionExpired, .sessionReplayed, .sessionMismatch, .sessionRefused, .proofMissing,
-            .unsupported, .storeUnavailable:
-            true
-        case .preflight, .addressThrottled, .addressHeld, .keyHeld, .keyThrottled, .heldFull,
-            .spillFailed, .contentTooLarge, .noRule, .pathAmbiguous, .connectionNomination,
-            .methodCase, .proofMalformed, .proofInvalid, .proofExpired, .proofSpent,
-            .proofRefused, .proofThrottled, .proofUnavailable:
-            false
-        // About attestations, and about calls of the gateway's own endpoints: no rule gives them.
-        case .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
-            .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
-            .receiptRefused, .certificateRevoked, .keyUnsuitable, .hardwareRefused, .bootRefused,
-            .appUnknown, .signerMismatch, .provisioningRefused, .patchLevelRefused,
-            .attesterThrottled, .statusListUnavailable, .enrolmentThrottled, .enrolmentNotYet:
-            false
         }
     }
 }

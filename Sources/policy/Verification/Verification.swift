@@ -4,7 +4,8 @@
 //   Verdict           pass, refuse or failure; whose key it was; what must still hold: a digest, a
 //                     commit
 //   Decision          mode × rollout × verdict → forward or refuse
-//   Refusal           why a request is turned away; Services' LocalRow says what is answered
+//   Refusal           why a request is turned away; its RefusalRow has all that is said of it
+//   LocalRow          an answer of the gateway's own: status, whose fault, the client's next step
 //   Enrolment         the gateway's endpoints: challenges, keys
 //   EnrolmentRefusal  why a call of these endpoints is turned away
 //   SharedLimit       a limit that the gateways of a fleet share; EnrolmentAdmission has three

@@ -198,7 +198,7 @@ package struct GuardCounts: Sendable {
         case .failure: break
         case .pass: entries[place].passed.add(hash: hash.hash(keyID))
         case .refuse(let refusal):
-            let evidence = refusal.guardEvidence
+            let evidence = refusal.row.guardEvidence
             if case .none = evidence { return }
             guard isInstall() else { return }
             let hash = hash.hash(keyID)

@@ -204,7 +204,7 @@ extension FailureCase {
     static let refusals: [FailureCase] =
         Refusal.allCases.filter { $0 != .preflight }.flatMap {
             refusal in
-            let isOfSession = refusal.rawValue.hasPrefix("session-")
+            let isOfSession = refusal.row.subject == .session
             let asked = refused(.refused(refusal), isOfSession ? chat : request)
             // What has the same next step is the same at the other endpoints.
             let others: [Place]

@@ -146,7 +146,7 @@ extension ClientNotice {
         case .deviceTokenMissing, .proofMissing, .signatureMismatch: return signAgain
         default: break
         }
-        return switch LocalOutcome.refused(refusal).row.nextStep {
+        return switch refusal.row.answer.nextStep {
         case .enrol: enrol + (keyID.map { ";key=\"\($0.base64)\"" } ?? "")
         case .signAgain: signAgain + (refusal.isOfSession ? ";error=\"\(refusal.rawValue)\"" : "")
         case .getToken, .fixClient, .none, .retryLater, .unsaid: nil

@@ -21,8 +21,8 @@ extension LocalOutcome {
     /// The row of the outcome in the table of local responses.
     package var row: LocalRow {
         switch self {
-        case .refused(let refusal): .refused(refusal)
-        case .notEnrolled(let refusal): .notEnrolled(refusal)
+        case .refused(let refusal): refusal.row.answer
+        case .notEnrolled(let refusal): refusal.row.answerToEnrolment
         case .malformed(let reason): .malformed(reason)
         case .failed(let failure): .failed(failure)
         case .fault(let fault): .fault(fault)
@@ -31,6 +31,14 @@ extension LocalOutcome {
     }
 
     package var status: Int { row.status }
+
+    /// One sentence for operators.
+    package var meaning: String {
+        switch self {
+        case .refused(let refusal), .notEnrolled(let refusal): refusal.row.meaning
+        case .malformed, .failed, .fault, .done: row.title
+        }
+    }
 
     /// Whether a client can cause it alone, as often as it likes.
     package var isClients: Bool {
@@ -186,6 +194,13 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case upgradeRunning = "upgrade-running"
     case noSuchRefusal = "no-such-refusal"
     case noSuchGateway = "no-such-gateway"
+}
+
+extension LocalFault {
+    /// Those of requests on their way, which no rule is asked about.
+    package static var ofRequests: ArraySlice<LocalFault> {
+        allCases.prefix { $0 != .endpointUnknown }
+    }
 }
 
 extension LocalRow {
