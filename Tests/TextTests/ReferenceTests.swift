@@ -8,44 +8,121 @@ import Verification
 
 /// What has a table in the code has its place in the reference.
 @Suite struct ReferenceTests {
-    @Test func `every reason has its entry in the runbook`() throws {
-        let runbook = try Document("rules/docs/reasons.md").prose.joined(separator: "\n")
-        let reasons =
-            Refusal.allCases.map(\.rawValue) + Malformed.Reason.allCases.map(\.rawValue)
-            + OriginFailure.allCases.map(\.rawValue) + LocalFault.allCases.map(\.rawValue)
-        #expect(reasons.count > 100)
-        let absent = reasons.filter { !runbook.contains("`\($0)`") }
-        expectEqual(absent, [])
+    /// The rows of the tables of a text whose first column has this head, each as its cells by the
+    /// heads of their columns.
+    private static func tables(_ path: String, of head: String) throws -> [[String: String]] {
+        var heads: [String] = []
+        var rows: [[String: String]] = []
+        for line in try Document(path).prose {
+            guard line.hasPrefix("|") else {
+                heads = []
+                continue
+            }
+            let cells = line.replacing(#"\|"#, with: "/").split(separator: "|")
+                .map { $0.trimmingCharacters(in: .whitespaces) }
+            if heads.isEmpty {
+                heads = cells
+            } else if heads[0] == head, !cells[0].hasPrefix("---") {
+                rows.append(Dictionary(zip(heads, cells)) { first, _ in first })
+            }
+        }
+        return rows
+    }
+
+    /// The words of a cell that are written as code.
+    private static func codes(_ cell: String?) throws -> [String] {
+        let code = try Regex("`([a-z0-9-]+)`", as: (Substring, Substring).self)
+        return (cell ?? "").matches(of: code).map { String($0.1) }
+    }
+
+    private static let outcomes: [LocalOutcome] =
+        Refusal.allCases.map(LocalOutcome.refused) + OriginFailure.allCases.map(LocalOutcome.failed)
+        + LocalFault.allCases.map(LocalOutcome.fault)
+
+    @Test func `every reason has its entry in what operators do`() throws {
+        let page = "rules/docs/reasons.md"
+        let rows =
+            try Self.tables(page, of: "reason").filter { $0["what you do"] != nil }
+            // Those of tokens have a page of their own.
+            + Self.tables("rules/docs/tokens.md", of: "reason")
+        let named = try Set(rows.flatMap { try Self.codes($0["reason"]) })
+        expectEqual(Set(Self.outcomes.map(\.reason)).subtracting(named), [])
+        // What is no valid HTTP has one paragraph for all of it.
+        let text = try Document(page).prose.joined(separator: "\n")
+        let malformed = Malformed.Reason.allCases.map(\.rawValue)
+        expectEqual(malformed.filter { !text.contains("`\($0)`") }, [])
+    }
+
+    private static let guide =
+        "Sources/client/PortcullisClient/PortcullisClient.docc/Failures.md"
+    /// The statuses of each reason: malformed requests share words with other outcomes.
+    private static let statuses = Dictionary(
+        grouping: outcomes + Malformed.Reason.allCases.map(LocalOutcome.malformed),
+        by: \.reason
+    ).mapValues { Set($0.map { "\($0.status)" }) }
+
+    @Test func `each row about a reason is about one of the code, with its status`() throws {
+        var count = 0
+        for path in Repository.texts + [Self.guide] {
+            for row in try Self.tables(path, of: "reason") {
+                for reason in try Self.codes(row["reason"]) {
+                    let statuses = try #require(Self.statuses[reason], "\(path): \(reason)")
+                    guard let status = row["status"], status != "never sent" else { continue }
+                    #expect(statuses.contains(status), "\(path): \(reason)")
+                    count += 1
+                }
+            }
+        }
+        #expect(count > 150)
+    }
+
+    @Test func `a status before a reason is that of the code`() throws {
+        var count = 0
+        for path in Repository.texts + [Self.guide] {
+            for line in try Document(path).prose {
+                for found in line.matches(of: /\b([45]\d\d) `([a-z0-9-]+)`/) {
+                    let (status, reason) = (String(found.1), String(found.2))
+                    let statuses = try #require(Self.statuses[reason], "\(path): \(reason)")
+                    #expect(statuses.contains(status), "\(path): \(reason)")
+                    count += 1
+                }
+            }
+        }
+        #expect(count > 80)
+    }
+
+    @Test func `the limits that answer 429 are all in the runbook`() throws {
+        let page = "deploy/docs/runbook/too-many-requests.md"
+        let named = try Self.tables(page, of: "reason").flatMap { try Self.codes($0["reason"]) }
+        let limits = Refusal.allCases.filter { $0.row.answer.status == 429 }.map(\.rawValue)
+        expectEqual(Set(limits), Set(named))
+    }
+
+    /// The table is measured, by `ClientScenarios`.
+    @Test func `the client's guide says of each refusal what it costs`() throws {
+        let named = try Self.tables(Self.guide, of: "What fails").flatMap { row in
+            try Self.codes(row["What fails"])
+        }
+        let sent = Refusal.allCases.filter { $0 != .preflight }.map(\.rawValue)
+        expectEqual(Set(sent).subtracting(named), [])
     }
 
     @Test func `each reason of a request says in one row whether it obeys the mode of a rule`()
         throws
     {
-        let rows = try Document("rules/docs/observing.md").prose.filter { $0.hasPrefix("|") }
-            .map { $0.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) } }
-            .filter { $0.count == 3 && $0[1] != "refused" && !$0[1].hasPrefix("---") }
-        let code = try Regex("`([a-z-]+)`", as: (Substring, Substring).self)
-        let named = rows.map { row in row[0].matches(of: code).map { String($0.1) } }
-        for row in rows {
-            #expect(row[1].hasPrefix("always") || row[1].hasPrefix("by the rule"), "\(row)")
+        let rows = try Self.tables("rules/docs/observing.md", of: "reason").filter {
+            $0["refused"] != nil
         }
-        let listed = named.flatMap(\.self)
+        for row in rows {
+            let refused = row["refused"] ?? ""
+            #expect(refused.hasPrefix("always") || refused.hasPrefix("by the rule"), "\(row)")
+        }
+        let listed = try rows.flatMap { try Self.codes($0["reason"]) }
         expectEqual(Set(listed).count, listed.count, "a reason has two rows")
-        // The endpoints answer these, and no rule is asked.
-        let ofEndpoints: Set<Refusal> = [
-            .attestationMalformed, .requestMalformed, .certificateUntrusted, .certificateExpired,
-            .nonceMismatch, .keyIDMismatch, .accessControlMismatch, .counterNotZero,
-            .receiptRefused, .certificateRevoked, .keyUnsuitable, .hardwareRefused, .bootRefused,
-            .appUnknown, .signerMismatch, .provisioningRefused, .patchLevelRefused,
-            .attesterThrottled, .statusListUnavailable, .enrolmentThrottled, .enrolmentNotYet,
-        ]
-        // Those of requests on their way come first.
-        let faults = LocalFault.allCases.prefix { $0 != .endpointUnknown }.map(\.rawValue)
-        let refusals = Refusal.allCases.filter { !ofEndpoints.contains($0) }.map(\.rawValue)
-        expectEqual(Set(listed), Set(refusals + faults))
+        // The endpoints answer the others, and no rule is asked.
+        let refusals = Refusal.allCases.filter { $0.row.subject != .enrolment }.map(\.rawValue)
+        expectEqual(Set(listed), Set(refusals + LocalFault.ofRequests.map(\.rawValue)))
         // What is no valid HTTP has one row for all of it; two of its reasons are a rule's, too.
-        let always = rows.filter { $0[1] == "always" }
-        #expect(always.contains { $0[0].contains("(reasons.md#what-you-do)") }, "\(always)")
         let both = Set(listed).intersection(Malformed.Reason.allCases.map(\.rawValue))
         expectEqual(both, ["method-case", "connection-nomination"])
     }

@@ -107,7 +107,7 @@ struct MistypedCommand {
 /// into the pages, and a test compares.
 struct ReferenceCommand: ParsableCommand {
     enum Kind: String, CaseIterable, ExpressibleByArgument {
-        case reasons, metrics, keys, limits, commands, fronts, exits
+        case reasons, observed, metrics, keys, limits, commands, fronts, exits
     }
 
     static let configuration = CommandConfiguration(
@@ -129,6 +129,7 @@ struct ReferenceCommand: ParsableCommand {
         switch kind {
         case .reasons:
             Self.head("reason", "status", "at fault", "the client", "meaning") + Self.reasons
+        case .observed: Self.head("reason", "refused", "why") + Self.observed
         case .metrics:
             Self.head("metric", "type", "meaning")
                 + AdminSnapshot.families(idlePartyFacts).map {
@@ -184,8 +185,31 @@ struct ReferenceCommand: ParsableCommand {
             let next = row.nextStep == .unsaid ? "" : "`\(row.nextStep.rawValue)`"
             // A preflight with this finding is forwarded.
             let status = outcome == .refused(.preflight) ? "never sent" : "\(row.status)"
-            return ["`\(outcome.reason)`", status, row.blame.rawValue, next, cell(row.title)]
+            return ["`\(outcome.reason)`", status, row.blame.rawValue, next, cell(outcome.meaning)]
         }
+    }
+
+    /// Whether the mode of a rule decides, for each reason that a request can have.
+    private static var observed: [[String]] {
+        let verdicts = RefusalRow.Subject.allCases.compactMap { subject -> [String]? in
+            guard let observed = subject.observed else { return nil }
+            let reasons = Refusal.allCases.filter { $0.row.subject == subject }
+            return [codes(reasons.map(\.rawValue)), observed.refused, observed.why]
+        }
+        return verdicts + [
+            [
+                codes(LocalFault.ofRequests.map(\.rawValue)), "always",
+                "HTTP that no gateway may pass on, or a query that names no request",
+            ],
+            [
+                "all of [requests that are no valid HTTP](reasons.md#what-you-do)", "always",
+                "the gateway and the origin could read them differently",
+            ],
+        ]
+    }
+
+    private static func codes(_ words: [String]) -> String {
+        words.map { "`\($0)`" }.joined(separator: ", ")
     }
 
     /// The commands with an action, without the program's name.
