@@ -11,7 +11,14 @@ import Testing
 extension ClientScenarios {
     /// Each failure, once and always: how often the app's request is sent, which keys, attestations
     /// and calls it costs, how long the app waits, and what it gets.
-    @Suite struct Failures {
+    ///
+    ///     PORTCULLIS_RECORD_FAILURES=1 swift test --filter ClientScenarios.Failures
+    ///
+    /// writes the tables.
+    @Suite(.serialized) struct Failures {
+        private static let isRecording =
+            ProcessInfo.processInfo.environment["PORTCULLIS_RECORD_FAILURES"] != nil
+
         /// The guide has the tables.
         private static let guide = URL(filePath: #filePath)
             .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -27,20 +34,20 @@ extension ClientScenarios {
         func `each failure of device, gateway and store costs what the guide's table says`()
             async throws
         {
-            try await compare(FailureCase.all)
+            try await compare(FailureCase.all, withTable: 0)
         }
 
         @Test(.timeLimit(.minutes(10)))
         func `each disturbance of each call costs what the guide's table says`() async throws {
-            try await compare(FailureCase.disturbances)
+            try await compare(FailureCase.disturbances, withTable: 1)
         }
 
         @Test(.timeLimit(.minutes(10)))
         func `each refusal of the gateway costs what the guide's table says`() async throws {
-            try await compare(FailureCase.refusals)
+            try await compare(FailureCase.refusals, withTable: 2)
         }
 
-        private func compare(_ failures: [FailureCase]) async throws {
+        private func compare(_ failures: [FailureCase], withTable number: Int) async throws {
             let stand = try ClientStand(rules: ClientStand.ordersAndChat)
             defer { stand.end() }
             var rows: [Row] = []
@@ -52,11 +59,21 @@ extension ClientScenarios {
                     rows.append(Row(failure, cost))
                 }
             }
-            let table = Row.merged(rows).reduce(into: Self.head) { $0 += "\($1)\n" }
-            let text = try String(contentsOf: Self.guide, encoding: .utf8)
-            if !text.contains(table) {
-                Issue.record("the guide's table is another; what was measured:\n\(table)")
+            let measured = Row.merged(rows).map { "\($0)\n" }.joined()
+            // Each of the guide's tables of costs, with the text that follows it.
+            var parts = try String(contentsOf: Self.guide, encoding: .utf8)
+                .components(separatedBy: Self.head)
+            try #require(parts.count > number + 1)
+            let end = try #require(parts[number + 1].range(of: "\n\n")).lowerBound
+            let written = parts[number + 1][..<end] + "\n"
+            guard written != measured else { return }
+            guard Self.isRecording else {
+                Issue.record("the guide's table is another; what was measured:\n\(measured)")
+                return
             }
+            parts[number + 1].replaceSubrange(...end, with: measured)
+            let text = parts.joined(separator: Self.head)
+            try text.write(to: Self.guide, atomically: true, encoding: .utf8)
         }
 
         /// A row of the table: failures of one place that cost the same.
