@@ -149,7 +149,7 @@ extension Wire {
     package func streamContent(
         of head: WireHead,
         in kind: WireHead.Kind,
-        _ use: ([UInt8]) -> Void
+        _ use: ([UInt8]) throws -> Void
     ) throws {
         _ = try readContent(head.framing(in: kind)) { count in
             var left = count ?? .max
@@ -158,7 +158,7 @@ extension Wire {
                     if inbox.isEmpty { try receive() }
                     let piece = inbox.count <= left ? inbox : Array(inbox[..<left])
                     inbox.removeFirst(piece.count)
-                    use(piece)
+                    try use(piece)
                     left -= piece.count
                 }
             } catch WireFault.ended where count == nil {
