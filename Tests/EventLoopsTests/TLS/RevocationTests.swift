@@ -116,6 +116,20 @@ import Testing
         expectEqual(reason(try folder([cut, empty]))?.reason, .listUnreadable)
     }
 
+    @Test(arguments: [
+        ("changes.crl", "the list of CN=ca has changes alone (a delta CRL)"),
+        ("endless.der", "the list of CN=ca does not say when it ends"),
+    ])
+    func `a list that would be passed over, or be good for ever, is an error`(
+        file: String,
+        detail: String
+    ) throws {
+        let path = "\(certificates.folder)/\(file)"
+        let fault = try #require(reason(path))
+        expectEqual(fault.reason, .listUnreadable)
+        expectEqual(fault.detail, detail)
+    }
+
     @Test func `an authority without a list of its own is an error, not a surprise for clients`()
         throws
     {

@@ -54,6 +54,8 @@ struct TestCertificates {
             unique_subject = no
             [any]
             commonName = supplied
+            [changes]
+            2.5.29.27 = critical, DER:02:01:01
             """
         try write("ca.conf", authority)
         let names = "DNS:gateway.test,DNS:*.wild.test,IP:127.0.0.1"
@@ -67,7 +69,8 @@ struct TestCertificates {
     }
 
     /// Lists of revoked certificates: of none, of `other`, one whose time is over, one of another
-    /// authority, and one that another key of the same name has signed.
+    /// authority, one that another key of the same name has signed, one of changes alone (RFC 5280
+    /// §5.2.4), and one without an end, which no key has signed.
     private func makeLists() throws {
         try makeList("none")
         let forged = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -80,18 +83,46 @@ struct TestCertificates {
         try makeList("revoked")
         try makeList("ended", from: "200101000000Z", until: "210101000000Z")
         try run(["crl", "-in", "revoked.crl", "-outform", "DER", "-out", "revoked.der"])
+        try makeList("changes", extensions: "changes")
+        try write("endless.conf", Self.endlessList)
+        try run(["asn1parse", "-genconf", "endless.conf", "-noout", "-out", "endless.der"])
     }
+
+    /// A list (RFC 5280 §5.1) without nextUpdate, in the form of ASN1_generate_nconf(3).
+    private static let endlessList = """
+        asn1 = SEQUENCE:list
+        [list]
+        list = SEQUENCE:signed
+        algorithm = SEQUENCE:algorithm
+        signature = FORMAT:HEX,BITSTRING:00
+        [signed]
+        version = INTEGER:1
+        algorithm = SEQUENCE:algorithm
+        issuer = SEQUENCE:issuer
+        start = UTCTIME:240101000000Z
+        [algorithm]
+        name = OID:ecdsa-with-SHA256
+        [issuer]
+        names = SET:names
+        [names]
+        name = SEQUENCE:name
+        [name]
+        type = OID:commonName
+        value = UTF8:ca
+        """
 
     private func makeList(
         _ name: String,
         of authority: String = "ca",
         from start: String = "240101000000Z",
-        until end: String = "490101000000Z"
+        until end: String = "490101000000Z",
+        extensions: String? = nil
     ) throws {
         try run(
             ["ca", "-config", "ca.conf", "-gencrl", "-out", name + ".crl"]
                 + ["-cert", authority + ".pem", "-keyfile", authority + ".key"]
                 + ["-crl_lastupdate", start, "-crl_nextupdate", end]
+                + (extensions.map { ["-crlexts", $0] } ?? [])
         )
     }
 
