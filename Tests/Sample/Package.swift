@@ -6,6 +6,16 @@ import PackageDescription
 // collides, and to be run. Tests/Sample/run does both.
 //
 // `traits: []` leaves out what only the gateway needs.
+// Tests/Sample/run takes it by version, from a repository with a tag: such a package may use less
+// than one in a folder, no unsafe flags for instance.
+let portcullis: Package.Dependency =
+    if let repository = Context.environment["SAMPLE_REPOSITORY"],
+        let version = Context.environment["SAMPLE_VERSION"].flatMap({ Version($0) })
+    {
+        .package(url: repository, exact: version, traits: [])
+    } else {
+        .package(name: "portcullis", path: "../..", traits: [])
+    }
 let settings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("InternalImportsByDefault"),
@@ -23,7 +33,7 @@ let package = Package(
     name: "sample",
     platforms: [.macOS(.v26)],
     dependencies: [
-        .package(name: "portcullis", path: "../..", traits: []),
+        portcullis,
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-configuration", from: "1.4.0", traits: []),
     ],
