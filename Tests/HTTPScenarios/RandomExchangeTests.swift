@@ -27,8 +27,8 @@ extension Scenarios {
 
         /// Times that are over before a side that has stopped goes on.
         private static let shortTimes = """
-            timeouts: { head: 500ms, body_idle: 250ms, first_byte: 700ms, response_idle: 800ms, idle: 500ms,
-              linger: 300ms, linger_total: 1s, handshake: 500ms }
+            timeouts: { head: 500ms, body_idle: 250ms, first_byte: 700ms, response_idle: 800ms,
+              idle: 500ms, linger: 300ms, linger_total: 1s, handshake: 500ms }
             """
 
         enum Version: String, CaseIterable { case http1, http2 }

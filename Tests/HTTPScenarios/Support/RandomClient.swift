@@ -6,6 +6,12 @@ struct RandomClient: Sendable {
     let port: UInt16
     let mayStall: Bool
     let findings: ExchangeFindings
+    /// On which each connection sends while it reads.
+    private let senders = DispatchQueue(label: "tests.senders", attributes: .concurrent)
+
+    init(port: UInt16, mayStall: Bool, findings: ExchangeFindings) {
+        (self.port, self.mayStall, self.findings) = (port, mayStall, findings)
+    }
 
     // MARK: HTTP/1.1
 
@@ -26,7 +32,7 @@ struct RandomClient: Sendable {
             wire.close()
         case .stall?, nil:
             let sending = DispatchGroup()
-            DispatchQueue.global().async(group: sending) { send(exchanges, wire) }
+            senders.async(group: sending) { send(exchanges, wire) }
             read(exchanges, wire)
             // The rest of what it has to say goes nowhere any more.
             wire.cut()

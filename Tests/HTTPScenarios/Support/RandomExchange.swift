@@ -1,8 +1,8 @@
 import Glibc
 import TestSupport
 
-/// What a client and an origin do in one exchange. Both sides make it of its number, which stands in
-/// the request's target, and its content too.
+/// What a client and an origin do in one exchange. Both sides make it of its number, which stands
+/// in the request's target, and its content too.
 struct RandomExchange: Sendable {
     /// How a side ends in the middle of what it sends.
     enum Ending: CaseIterable, Sendable {
