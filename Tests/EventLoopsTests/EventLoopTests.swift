@@ -95,6 +95,19 @@ private final class Hearer: Connection {
         }
     }
 
+    /// The next event loop's set has the number of the one before: the lowest that is free.
+    @Test func `an event loop that never ran takes no call from the next one`() throws {
+        for _ in 0..<1_000 {
+            _ = try EventLoop(number: 0)
+            let next = try EventLoop(number: 1)
+            next.start()
+            let called = DispatchSemaphore(value: 0)
+            next.perform { called.signal() }
+            try #require(called.wait(timeout: .now() + .seconds(120)) == .success)
+            next.stop()
+        }
+    }
+
     @Test(arguments: [1, 1000, 5_000_000])
     func `bytes come back in full, over a slow and a fast side`(count: Int) async throws {
         let loop = try EventLoop(number: 0)

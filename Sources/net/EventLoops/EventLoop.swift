@@ -136,12 +136,14 @@ package final class EventLoop: @unchecked Sendable {
     deinit {
         switch stage {
         case .made:
-            // A source that was never activated can't be released.
+            // A source that was never activated can't be released. Dispatch knows descriptors by
+            // their numbers: closed before it has let go of this one, the next event loop with the
+            // number would get no call.
+            source.setCancelHandler { [set] in _ = Glibc.close(set) }
             for source in [source, timer] as [any DispatchSourceProtocol] {
                 source.activate()
                 source.cancel()
             }
-            _ = Glibc.close(set)
         case .served: break
         }
         wholeInput.deallocate()
