@@ -74,7 +74,7 @@ package struct Judge {
             now: circumstances.now,
             isCut: circumstances.isCut
         )
-        switch reading {
+        switch consume reading {
         case .unproven(let verdict): return .judged(verdict)
         case .claimed(let claimed): proof = claimed
         }
