@@ -233,6 +233,9 @@ extension FieldSection {
     /// Neighbouring lines that can be copied as they are, are copied at once.
     ///
     /// - startLine: what is copied of the start line, up to the first field line; empty for none.
+    ///
+    /// Inlined: a response names no field, and pays for none of the questions about names then.
+    @inline(__always)
     func appendForwarded(
         _ bytes: Span<UInt8>,
         after startLine: Range<Int>,
