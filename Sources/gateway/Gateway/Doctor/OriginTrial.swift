@@ -31,33 +31,26 @@ final class OriginTrial {
         ended: @escaping @Sendable ([DoctorFinding]) -> Void
     ) {
         let servers = ServerRegistry(configuration, Resolver())
-        let contexts = LoadedCertificates(configuration, TLSSurroundings()).origins
-        let registry = OriginRegistry()
         let loop: EventLoop
         do throws(SocketError) {
             loop = try EventLoop(number: 0)
         } catch {
             return ended([.error(.origins, "\(error)", next: "raise the limit of descriptors")])
         }
-        let origins = zip(configuration.origins, contexts).map { origin, context in
-            (
-                origin,
-                OriginSettings(
-                    origin,
-                    servers.addresses,
-                    context: context,
-                    registry: registry,
-                    limits: configuration.limits
-                )
-            )
-        }
+        let origins = configuration.originSettings(
+            servers,
+            certificates: LoadedCertificates(configuration, TLSSurroundings()).origins,
+            registry: OriginRegistry()
+        )
         loop.start()
         loop.perform {
             let trial = OriginTrial {
                 loop.stop()
                 ended($0)
             }
-            for (upstream, origin) in origins { trial.add(upstream, origin, on: loop) }
+            for (upstream, origin) in zip(configuration.origins, origins) {
+                trial.add(upstream, origin, on: loop)
+            }
             trial.begin()
         }
     }

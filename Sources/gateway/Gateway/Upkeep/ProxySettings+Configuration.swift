@@ -16,15 +16,6 @@ extension ProxySettings {
         certificates: [TLSContext?],
         registry: OriginRegistry
     ) {
-        let origins = zip(configuration.origins, certificates).map { origin, context in
-            OriginSettings(
-                origin,
-                servers.addresses,
-                context: context,
-                registry: registry,
-                limits: configuration.limits
-            )
-        }
         var options = ProxySettings.Options()
         options.trustedProxies = configuration.trustedProxies
         options.addressSource = configuration.addressSource
@@ -42,7 +33,11 @@ extension ProxySettings {
         options.verdictSigner = configuration.verdictSigner
         self.init(
             rules: configuration.rules,
-            origins: origins,
+            origins: configuration.originSettings(
+                servers,
+                certificates: certificates,
+                registry: registry
+            ),
             timeouts: configuration.timeouts,
             limits: configuration.limits,
             options: options
@@ -51,7 +46,7 @@ extension ProxySettings {
 }
 
 extension OriginSettings {
-    init(
+    fileprivate init(
         _ upstream: UpstreamSettings,
         _ known: [ServerAddress: [SocketAddress]],
         context: TLSContext?,
@@ -97,6 +92,26 @@ extension OriginServerSettings {
 }
 
 extension GatewayConfiguration {
+    /// The origins in the proxy's form, in their order. Servers without a known address are
+    /// omitted.
+    ///
+    /// - certificates: those for each origin; `nil` where it is not spoken to under TLS.
+    func originSettings(
+        _ servers: ServerRegistry,
+        certificates: [TLSContext?],
+        registry: OriginRegistry
+    ) -> [OriginSettings] {
+        zip(settings.origins, certificates).map { origin, context in
+            OriginSettings(
+                origin,
+                servers.addresses,
+                context: context,
+                registry: registry,
+                limits: settings.limits
+            )
+        }
+    }
+
     /// `nil` where verdicts are not signed.
     var verdictSigner: VerdictSigner? {
         settings.verdict.flatMap { verdict in
