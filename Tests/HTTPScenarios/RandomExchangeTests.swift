@@ -9,7 +9,7 @@ import Testing
 
 extension Scenarios {
     /// Exchanges in which each side does what a number says: it answers before it has read, ends or
-    /// resets in the middle, stops, is slow, sends byte by byte, and several at once.
+    /// resets in the middle, stops, or sends byte by byte. A client sends several requests at once.
     ///
     /// One event loop serves them all. So an exchange that it does not leave, or a connection that
     /// it forgets, keeps the others from ending.
@@ -42,7 +42,7 @@ extension Scenarios {
         }
 
         @Test(arguments: Version.allCases, Version.allCases)
-        func `a side that stops holds up nobody else, and its exchange ends`(
+        func `a side that stops holds up no other exchange, and its own ends`(
             client: Version,
             origin: Version
         ) throws {

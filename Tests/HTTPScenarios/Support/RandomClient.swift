@@ -71,7 +71,7 @@ struct RandomClient: Sendable {
                 if isKept, isSure(exchange) { findings.note(exchange, "no answer") }
                 return
             } catch {
-                return findings.note(exchange, "an answer that is none: \(error)")
+                return findings.note(exchange, "what came is no response: \(error)")
             }
         }
     }
