@@ -165,6 +165,21 @@ extension Scenarios {
             expectEqual(answer.text, "too large")
         }
 
+        /// The kernel reports a reset once: here to the write of the content, and to no read.
+        @Test func `a response until the connection's end is not whole where a reset ended it`()
+            throws
+        {
+            let early = EarlyAnswer(["HTTP/1.1 413 No\r\n\r\n", "too large"])
+            let bench = try Bench(script: early.play)
+            defer { bench.stop() }
+            do {
+                let answer = try early.ask(bench.gateway, of: bench.origin)
+                Issue.record("given as a whole response: \(answer.status) \(answer.text)")
+            } catch WireFault.ended, WireFault.reset {
+                // Content of the client that the gateway has not read turns the end into a reset.
+            }
+        }
+
         @Test(arguments: ["Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n"])
         func `a client that vanishes within its content leaves no whole request`(_ rest: String)
             throws

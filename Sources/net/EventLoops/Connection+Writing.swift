@@ -35,7 +35,7 @@ extension Connection {
         if count > 0 { hasSent = true }
         if count == first.count + second.count { return .sent }
         guard count >= 0 || errno == EAGAIN || errno == EINTR else {
-            return .failed(.socket(SocketError("send")))
+            return sendFailed()
         }
         if count >= 0 || errno == EAGAIN { isWritable = false }
         keep(first, second, from: max(count, 0))
@@ -71,12 +71,21 @@ extension Connection {
             } else if errno == EAGAIN {
                 isWritable = false
             } else if errno != EINTR {
-                return .failed(.socket(SocketError("send")))
+                return sendFailed()
             }
         }
         unsent.removeAll(keepingCapacity: unsent.capacity <= Self.keptCapacity)
         unsentStart = 0
         return .sent
+    }
+
+    /// Takes errno from the failed call, and remembers that the connection is broken. EPIPE is no
+    /// break: the peer has ended its direction, and all that it sent before has come (tcp_reset in
+    /// Linux).
+    private func sendFailed() -> WriteOutcome {
+        let error = SocketError("send")
+        if error.code != EPIPE { breakCode = error.code }
+        return .failed(.socket(error))
     }
 
     /// Moves the output of the TLS machine into the unsent bytes, and sends.

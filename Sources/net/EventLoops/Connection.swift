@@ -59,6 +59,10 @@ open class Connection: Endpoint {
     /// socket.
     package final var isEnding: Bool { endIsAnnounced }
     final var endIsAnnounced = false
+    /// The errno with which a write found the connection broken; 0 while none did. The kernel
+    /// reports a break once, to the first call that meets it: a read after that finds an end that
+    /// looks orderly (SO_ERROR in socket(7)).
+    final var breakCode: Int32 = 0
     private var isConnecting: Bool
     /// Bytes that the kernel did not take yet.
     @exclusivity(unchecked) final var unsent: [UInt8] = []
@@ -307,7 +311,10 @@ extension Connection {
             let bytes = UnsafeRawBufferPointer(rebasing: buffer[..<count])
             return .bytes(bytes.assumingMemoryBound(to: UInt8.self))
         }
-        if count == 0 { return .ended }
+        if count == 0 {
+            guard breakCode != 0 else { return .ended }
+            return .failed(.socket(SocketError("recv", code: breakCode)))
+        }
         switch errno {
         case EAGAIN:
             socketIsReadable = false
