@@ -195,7 +195,8 @@ struct RandomExchange: Sendable {
     /// - unread: how the reading side ends. Where it only stops to read, more comes than systems
     ///   take for it.
     private static func size(_ random: inout SeededGenerator, unread: Ending?) -> Int {
-        if unread == .freeze { return 3_500_000 }
+        // Linux: up to 4 MiB wait on each side of a connection (tcp_wmem, tcp_rmem).
+        if unread == .freeze { return 8_000_000 }
         let most = [0, 100, 5_000, 70_000, 400_000].randomElement(using: &random) ?? 0
         return Int.random(in: 0...most, using: &random)
     }
@@ -208,7 +209,7 @@ struct RandomExchange: Sendable {
     /// Bytes of which each exchange has its own part.
     private static let source: [UInt8] = {
         var random = SeededGenerator(seed: 1)
-        let words = (0..<1 << 20).map { _ in random.next() }
+        let words = (0..<1 << 21).map { _ in random.next() }
         return words.withUnsafeBytes { Array($0) }
     }()
 }
