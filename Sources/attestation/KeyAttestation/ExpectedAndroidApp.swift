@@ -18,53 +18,27 @@ public struct ExpectedAndroidApp: Hashable, Sendable {
 /// What is asked of a phone and its key, beyond what is asked of every one.
 ///
 /// Every policy asks for a key on P-256 that may sign with SHA-256, and for a description by the
-/// hardware: what the system says of itself counts for nothing.
+/// hardware: what the system says of itself counts for nothing. Begin with ``standard``, and change
+/// what differs.
 public struct AndroidPolicy: Hashable, Sendable {
     /// Where the key may live.
-    public var securityLevels: Set<SecurityLevel>
+    public var securityLevels: Set<SecurityLevel> = [.trustedEnvironment, .strongBox]
     /// In which states the system may have been started.
-    public var bootStates: Set<VerifiedBootState>
+    public var bootStates: Set<VerifiedBootState> = [.verified]
     /// Verified boot keys of other systems, such as GrapheneOS: a system that is self-signed with
     /// one of them is accepted, too.
-    public var bootKeys: Set<[UInt8]>
+    public var bootKeys: Set<[UInt8]> = []
     /// Whether the bootloader has to be locked.
-    public var requiresLocked: Bool
+    public var requiresLocked = true
     /// Where the key may come from.
-    public var origins: Set<KeyOrigin>
+    public var origins: Set<KeyOrigin> = [.generated]
     /// Which kinds of chains are accepted.
-    public var provisioning: Set<Provisioning>
+    public var provisioning = Set(Provisioning.allCases)
     /// The oldest patch level of the system, such as 202601; `nil` accepts every one.
     public var osPatchLevelMin: Int64?
 
-    /// A policy of these parts.
-    public init(
-        securityLevels: Set<SecurityLevel>,
-        bootStates: Set<VerifiedBootState>,
-        bootKeys: Set<[UInt8]>,
-        requiresLocked: Bool,
-        origins: Set<KeyOrigin>,
-        provisioning: Set<Provisioning>,
-        osPatchLevelMin: Int64?
-    ) {
-        self.securityLevels = securityLevels
-        self.bootStates = bootStates
-        self.bootKeys = bootKeys
-        self.requiresLocked = requiresLocked
-        self.origins = origins
-        self.provisioning = provisioning
-        self.osPatchLevelMin = osPatchLevelMin
-    }
-
     /// Hardware of either kind that started the maker's system, locked, and made the key itself.
-    public static let standard = AndroidPolicy(
-        securityLevels: [.trustedEnvironment, .strongBox],
-        bootStates: [.verified],
-        bootKeys: [],
-        requiresLocked: true,
-        origins: [.generated],
-        provisioning: Set(Provisioning.allCases),
-        osPatchLevelMin: nil
-    )
+    public static let standard = AndroidPolicy()
 
     func accepts(_ trust: RootOfTrust) -> Bool {
         bootStates.contains(trust.state)

@@ -21,37 +21,38 @@ public struct KeyAttestationRecord: Hashable, Sendable {
     /// list comes.
     public var serials: [CertificateSerial]
     /// SHA-256 of the key that attested this one, 32 bytes: ``VerifiedKeyAttestation/attesterID``.
-    public var attesterID: [UInt8]
+    /// Empty in a record that is made without it.
+    public var attesterID: [UInt8] = []
 
-    /// A record from its parts, for servers with a store of their own.
+    /// A record from its parts, for servers with a store of their own. A server that counts keys by
+    /// their attester sets ``attesterID`` too.
     public init(
         keyID: KeyID,
         publicKey: P256PublicKey,
         package: String,
         counter: SignCounter,
-        serials: [CertificateSerial],
-        attesterID: [UInt8]
+        serials: [CertificateSerial]
     ) {
         self.keyID = keyID
         self.publicKey = publicKey
         self.package = package
         self.counter = counter
         self.serials = serials
-        self.attesterID = attesterID
     }
 }
 
 extension VerifiedKeyAttestation {
     /// The record to store.
     public var record: KeyAttestationRecord {
-        KeyAttestationRecord(
+        var record = KeyAttestationRecord(
             keyID: keyID,
             publicKey: publicKey,
             package: app.package,
             counter: .zero,
-            serials: serials,
-            attesterID: attesterID
+            serials: serials
         )
+        record.attesterID = attesterID
+        return record
     }
 }
 

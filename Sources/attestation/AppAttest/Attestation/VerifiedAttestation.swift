@@ -62,14 +62,15 @@ extension VerifiedAttestation: Encodable {
 extension VerifiedAttestation {
     /// The record to store.
     public var record: AttestationRecord {
-        AttestationRecord(
+        var record = AttestationRecord(
             keyID: keyID,
             publicKey: publicKey,
             appID: app.id,
             environment: environment,
-            counter: counter,
-            receipt: receipt
+            counter: counter
         )
+        record.receipt = receipt
+        return record
     }
 }
 
@@ -217,24 +218,24 @@ public struct AttestationRecord: Hashable, Sendable {
     public var environment: AttestationEnvironment
     /// The counter of the last accepted assertion.
     public var counter: SignCounter
-    /// The receipt, which is verified separately and sent to Apple for a newer one.
-    public var receipt: [UInt8]
+    /// The receipt, which is verified separately and sent to Apple for a newer one. Empty in a
+    /// record that is made without it.
+    public var receipt: [UInt8] = []
 
-    /// A record from its parts, for servers with a store of their own.
+    /// A record from its parts, for servers with a store of their own. A server that keeps receipts
+    /// sets ``receipt`` too.
     public init(
         keyID: KeyID,
         publicKey: P256PublicKey,
         appID: String,
         environment: AttestationEnvironment,
-        counter: SignCounter,
-        receipt: [UInt8]
+        counter: SignCounter
     ) {
         self.keyID = keyID
         self.publicKey = publicKey
         self.appID = appID
         self.environment = environment
         self.counter = counter
-        self.receipt = receipt
     }
 }
 
