@@ -116,8 +116,13 @@ final class SimulatedGateway {
             serial = valid
         }
         let outcome = decider.consume(
-            CounterUse(of: keyID, counter: counter, rule: rule, challenge: serial),
-            row: key.row,
+            CounterUse(
+                of: keyID,
+                row: key.row,
+                counter: counter,
+                rule: rule,
+                challenge: serial
+            ),
             now: now,
             durability: challenge == nil ? .awaited : .behind
         )

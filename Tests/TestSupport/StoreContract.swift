@@ -193,11 +193,11 @@ extension StoreContract {
             table.consume(
                 CounterUse(
                     of: keyID,
+                    row: row,
                     counter: counter.map { SignCounter(rawValue: $0) },
                     rule: rule,
                     challenge: challenge
                 ),
-                row: row,
                 issuer: issuer,
                 now: now,
                 durability: durability,

@@ -67,6 +67,9 @@ package enum ConsumeRefusal: Error, CaseIterable, Hashable, Sendable {
 /// The use of a counter and a challenge by a key.
 package struct CounterUse: Sendable {
     var keyID: KeyID
+    /// ``StoredKey/row`` from ``KeyTable/find(_:)``. It is all that a deciding journal needs if the
+    /// key was evicted since.
+    package var row: Int64?
     var counter: SignCounter?
     var rule: StoreCounterRule
     var challenge: ChallengeSerial?
@@ -77,11 +80,13 @@ package struct CounterUse: Sendable {
     ///   when the request has none.
     package init(
         of keyID: KeyID,
+        row: Int64? = nil,
         counter: SignCounter?,
         rule: StoreCounterRule,
         challenge: ChallengeSerial?
     ) {
-        (self.keyID, self.counter, self.rule, self.challenge) = (keyID, counter, rule, challenge)
+        (self.keyID, self.row) = (keyID, row)
+        (self.counter, self.rule, self.challenge) = (counter, rule, challenge)
     }
 }
 

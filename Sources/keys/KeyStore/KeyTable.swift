@@ -136,7 +136,7 @@ package final class KeyTable: Sendable {
         }
     }
 
-    /// The answer that ``consume(_:row:issuer:now:durability:whenFailing:)`` would give now as far
+    /// The answer that ``consume(_:issuer:now:durability:whenFailing:)`` would give now as far
     /// as this process knows. Nothing is consumed.
     package func peek(_ use: CounterUse, issuer: ChallengeIssuer) -> ConsumeDecision {
         guard isCurrent.load(ordering: .acquiring) else { return .unavailable }
@@ -158,15 +158,12 @@ package final class KeyTable: Sendable {
     ///
     /// Call it after the signature was verified: an attacker must not cause its changes.
     ///
-    /// - `row`: ``StoredKey/row`` from ``find(_:)``. It is all that a deciding journal needs if the
-    ///   key was evicted since.
     /// - `now`: second of Unix time, for the record of the last use.
     /// - `durability`: `behind` when a use that is decided need not be on disk; the answer is
     ///   `pending` then only where the journal decides.
     /// - `whenFailing`: what to do where the answer would be `unavailable`.
     package func consume(
         _ use: CounterUse,
-        row: Int64? = nil,
         issuer: ChallengeIssuer,
         now: Int64,
         durability: Durability = .awaited,
@@ -186,7 +183,8 @@ package final class KeyTable: Sendable {
         }
         return shard.keys.withLock { keys in
             guard let number = keys.find(use.keyID, hash: place.hash) else {
-                return row.flatMap(ask) ?? .decided(isCurrent ? lacking(use.keyID) : .unavailable)
+                return use.row.flatMap(ask)
+                    ?? .decided(isCurrent ? lacking(use.keyID) : .unavailable)
             }
             if let reason = keys[number].refusal(use) { return .decided(.refused(reason)) }
             if let outcome = ask(keys[number].row) { return outcome }
@@ -280,7 +278,7 @@ package final class KeyTable: Sendable {
         try journal.receiptStore()
     }
 
-    /// Whether the key is being stored: ``enrol(_:completion:)`` has not answered yet.
+    /// Whether the key is being stored: ``enrol(_:spending:completion:)`` has not answered yet.
     package func isEnrolling(_ keyID: KeyID) -> Bool {
         return enrolling.withLock { $0[keyID] != nil }
     }

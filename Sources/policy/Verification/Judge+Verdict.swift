@@ -370,11 +370,11 @@ extension Judge {
             evidence.use(isOutdated: checked.isOutdated, for: rule, in: decider, &verdict)
             if case .refuse = verdict.outcome { takeBack(verdict.rate, of: proof.keyID, rule) }
         case .assertion(let evidence):
-            let keyID = proof.keyID
-            let use = evidence.use(of: proof, with: serial, under: rule)
-            consume(use, of: keyID, row: checked.row, rule: rule, &verdict)
+            var use = evidence.use(of: proof, with: serial, under: rule)
+            use.row = checked.row
+            consume(use, of: proof.keyID, rule: rule, &verdict)
             if verdict.outcome == .pass, rule.goal == .session {
-                verdict.grant = SessionGrant(keyID, checked.verified)
+                verdict.grant = SessionGrant(proof.keyID, checked.verified)
             }
         }
     }

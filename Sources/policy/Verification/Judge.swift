@@ -249,13 +249,11 @@ extension Judge {
     func consume(
         _ use: CounterUse,
         of keyID: KeyID,
-        row: Int64?,
         rule: Rule,
         _ verdict: inout Verdict
     ) {
         let outcome = decider.consume(
             use,
-            row: row,
             now: circumstances.now.seconds,
             durability: survivesCrash(rule) ? .behind : .awaited,
             whenFailing: rule.onError == .forward ? .useInMemory : .decline

@@ -115,10 +115,9 @@ package final class Decider: Sendable {
         there(.peek(use), unanswered: .unavailable) ?? keys.peek(use, issuer: challenges)
     }
 
-    /// As ``KeyTable/consume(_:row:issuer:now:durability:whenFailing:)``.
+    /// As ``KeyTable/consume(_:issuer:now:durability:whenFailing:)``.
     package func consume(
         _ use: CounterUse,
-        row: Int64? = nil,
         now: Int64,
         durability: Durability = .awaited,
         whenFailing: FailingStore = .decline
@@ -134,7 +133,6 @@ package final class Decider: Sendable {
         if let ticket { return .pending(ticket) }
         return keys.consume(
             use,
-            row: row,
             issuer: challenges,
             now: now,
             durability: durability,
