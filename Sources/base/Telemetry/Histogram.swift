@@ -95,8 +95,11 @@ package struct Exemplar: Sendable {
         case traceID = "trace_id"
     }
 
+    /// The bytes of a name, and room behind them.
+    package typealias Name = InlineArray<64, UInt8>
+
     package let label: Label
-    private let name: InlineArray<64, UInt8>
+    private let name: Name
     private let count: Int
     /// In the histogram's own unit.
     package let value: UInt64
@@ -106,7 +109,7 @@ package struct Exemplar: Sendable {
     /// - name, count: token characters, so that they need no escape.
     package init(
         _ label: Label,
-        _ name: InlineArray<64, UInt8>,
+        _ name: Name,
         count: Int,
         value: UInt64,
         at: Int64

@@ -64,7 +64,7 @@ package struct AppPolicy: Sendable {
 ///
 /// A reference: each request finds its app, and that copies one word.
 package final class AndroidDemands: Sendable {
-    /// What the chain of a phone has to say; ``expected(of:at:)`` adds the patch level.
+    /// What the chain of a phone has to say; ``expected(_:at:)`` adds the patch level.
     package struct Settings: Hashable, Sendable {
         /// `signers`: SHA-256 of each signing certificate that is accepted.
         package var signers: Set<[UInt8]> = []
