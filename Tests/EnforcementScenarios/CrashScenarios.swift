@@ -133,9 +133,11 @@ extension Scenarios {
                     isLines
                     ? RequestLines.clientData(
                         .all,
-                        method: request.method,
-                        target: request.target,
-                        digest: SHA256.digest(of: request.content).array,
+                        of: RequestLines.Request(
+                            method: request.method,
+                            target: request.target,
+                            digest: SHA256.digest(of: request.content).array
+                        ),
                         challenge: request.challenge ?? ""
                     ) : challenge
                 let fields = [

@@ -87,9 +87,11 @@ extension Scenarios {
         ) throws -> Answer {
             let data = RequestLines.clientData(
                 [.method, .target, .body],
-                method: "POST",
-                target: target,
-                digest: digest.array,
+                of: RequestLines.Request(
+                    method: "POST",
+                    target: target,
+                    digest: digest.array
+                ),
                 challenge: nil
             )
             let assertion = key.assertionText(clientDataHash: SHA256.digest(of: data).array)

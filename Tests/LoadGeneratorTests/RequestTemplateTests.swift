@@ -116,11 +116,13 @@ import Verification
         let hash = template.hash(0, challenge: Self.proof.challenge)
         let lines = RequestLines.clientData(
             .all,
-            method: "PUT",
-            target: "/a?b=1",
-            digest: SHA256.digest(of: Array("abc".utf8)).array,
-            challenge: String(repeating: "C", count: 56),
-            headers: [("host", "example.com"), ("x-kind", "1, 2"), ("x-none", nil)]
+            of: RequestLines.Request(
+                method: "PUT",
+                target: "/a?b=1",
+                digest: SHA256.digest(of: Array("abc".utf8)).array,
+                headers: [("host", "example.com"), ("x-kind", "1, 2"), ("x-none", nil)]
+            ),
+            challenge: String(repeating: "C", count: 56)
         )
         expectEqual(hash, SHA256.digest(of: lines).array)
     }

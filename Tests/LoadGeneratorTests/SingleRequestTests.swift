@@ -72,11 +72,13 @@ import Testing
             let request = LoadPlan.Request(method: "GET", url: url, fields: fields)
             let lines = RequestLines.clientData(
                 .method,
-                method: "GET",
-                target: "/",
-                digest: [],
-                challenge: nil,
-                headers: [("host", host), ("x-tenant", tenant)]
+                of: RequestLines.Request(
+                    method: "GET",
+                    target: "/",
+                    digest: [],
+                    headers: [("host", host), ("x-tenant", tenant)]
+                ),
+                challenge: nil
             )
             let hash = RequestTemplate(demand, of: request).hash(0, challenge: [])
             expectEqual(hash, SHA256.digest(of: lines).array)

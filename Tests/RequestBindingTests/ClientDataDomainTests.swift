@@ -76,11 +76,13 @@ import Testing
                                 let digest = [UInt8](repeating: UInt8(target.count), count: 32)
                                 let bytes = RequestLines.clientData(
                                     parts,
-                                    method: method,
-                                    target: target,
-                                    digest: digest,
-                                    challenge: challenge,
-                                    headers: headers.map { (name: $0.0, value: $0.1) }
+                                    of: RequestLines.Request(
+                                        method: method,
+                                        target: target,
+                                        digest: digest,
+                                        headers: headers.map { (name: $0.0, value: $0.1) }
+                                    ),
+                                    challenge: challenge
                                 )
                                 let signed = Signed(
                                     parts: parts,

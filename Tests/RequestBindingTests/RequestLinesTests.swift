@@ -10,11 +10,13 @@ import Testing
     {
         let data = RequestLines.clientData(
             parts,
-            method: "POST",
-            target: "/v1/orders?dry=1",
-            digest: digest,
-            challenge: "AQEA",
-            headers: headers
+            of: RequestLines.Request(
+                method: "POST",
+                target: "/v1/orders?dry=1",
+                digest: digest,
+                headers: headers
+            ),
+            challenge: "AQEA"
         )
         return String(decoding: data, as: UTF8.self)
     }

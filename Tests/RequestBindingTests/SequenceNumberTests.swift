@@ -41,11 +41,13 @@ import Testing
         for parts: SignedParts in [.all, [.method, .target, .body]] {
             let lines = RequestLines.clientData(
                 parts,
-                method: "POST",
-                target: "/v1/orders?dry=1",
-                digest: digest,
-                sequence: .max,
-                headers: [("idempotency-key", "7"), ("x-absent", nil)]
+                of: RequestLines.Request(
+                    method: "POST",
+                    target: "/v1/orders?dry=1",
+                    digest: digest,
+                    headers: [("idempotency-key", "7"), ("x-absent", nil)]
+                ),
+                sequence: .max
             )
             expectEqual(
                 String(decoding: lines, as: UTF8.self),

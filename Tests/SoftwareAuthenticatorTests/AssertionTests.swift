@@ -113,11 +113,13 @@ import Testing
         let digest = SHA256.digest(of: request.content).array
         let lines = RequestLines.clientData(
             .all,
-            method: "POST",
-            target: "/v1/orders?dry=1",
-            digest: digest,
-            challenge: "AQEA",
-            headers: [("idempotency-key", "8e03978e"), ("absent", nil)]
+            of: RequestLines.Request(
+                method: "POST",
+                target: "/v1/orders?dry=1",
+                digest: digest,
+                headers: [("idempotency-key", "8e03978e"), ("absent", nil)]
+            ),
+            challenge: "AQEA"
         )
         let forms: [(SigningForm, [UInt8])] = [
             (.lines(.all, headers: ["idempotency-key", "absent"]), lines),

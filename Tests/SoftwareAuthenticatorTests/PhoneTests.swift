@@ -163,11 +163,13 @@ import Testing
         guard let signature = UnverifiedKeySignature(Array(text.utf8)) else { return .malformed }
         let lines = RequestLines.clientData(
             .all,
-            method: request.method,
-            target: request.target,
-            digest: SHA256.digest(of: request.content).array,
-            challenge: request.challenge,
-            headers: []
+            of: RequestLines.Request(
+                method: request.method,
+                target: request.target,
+                digest: SHA256.digest(of: request.content).array,
+                headers: []
+            ),
+            challenge: request.challenge
         )
         let hash = ContiguousArray(SHA256.digest(of: lines).array)
         let isValid = signature.isValid(

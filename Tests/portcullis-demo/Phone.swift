@@ -65,9 +65,11 @@ struct Phone {
     func clientData(_ call: Call, _ challenge: String) -> String {
         let bytes = RequestLines.clientData(
             .all,
-            method: call.method,
-            target: call.target,
-            digest: SHA256.digest(of: call.content).array,
+            of: RequestLines.Request(
+                method: call.method,
+                target: call.target,
+                digest: SHA256.digest(of: call.content).array
+            ),
             challenge: challenge
         )
         return String(decoding: bytes, as: UTF8.self)

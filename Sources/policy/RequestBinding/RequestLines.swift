@@ -158,34 +158,53 @@ public struct RequestLines: Sendable {
 }
 
 extension RequestLines {
+    /// A whole request, of whose parts a rule signs some.
+    public struct Request: Sendable {
+        /// As in the request line.
+        public var method: String
+        /// As in the request line, in origin-form.
+        public var target: String
+        /// SHA-256 of the content, 32 bytes.
+        public var digest: [UInt8]
+        /// The signed fields in the rule's order; `nil` for one that the request lacks.
+        public var headers: [(name: String, value: String?)]
+
+        /// A request of these parts.
+        public init(
+            method: String,
+            target: String,
+            digest: [UInt8],
+            headers: [(name: String, value: String?)] = []
+        ) {
+            self.method = method
+            self.target = target
+            self.digest = digest
+            self.headers = headers
+        }
+    }
+
     /// The client data of a whole request, for clients and tests.
     ///
     /// - Parameters:
     ///   - parts: what is signed; the others are written as "-".
-    ///   - method: as in the request line.
-    ///   - target: as in the request line, in origin-form.
-    ///   - digest: SHA-256 of the content, 32 bytes.
+    ///   - request: the request.
     ///   - challenge: the text of the challenge field; `nil` for a request without one.
-    ///   - headers: the signed fields in the rule's order; `nil` for one that the request lacks.
     /// - Returns: the lines; SHA-256 of them is what an assertion is made for.
     public static func clientData(
         _ parts: SignedParts,
-        method: String,
-        target: String,
-        digest: [UInt8],
-        challenge: String?,
-        headers: [(name: String, value: String?)] = []
+        of request: Request,
+        challenge: String?
     ) -> [UInt8] {
         var lines = RequestLines()
-        lines.begin(parts, method: ContiguousArray(method.utf8).span)
-        lines.target(ContiguousArray(target.utf8).span)
-        lines.digest(ContiguousArray(digest).span)
+        lines.begin(parts, method: ContiguousArray(request.method.utf8).span)
+        lines.target(ContiguousArray(request.target.utf8).span)
+        lines.digest(ContiguousArray(request.digest).span)
         if let challenge {
             lines.challenge(ContiguousArray(challenge.utf8).span)
         } else {
             lines.challenge(nil)
         }
-        for (name, value) in headers {
+        for (name, value) in request.headers {
             lines.header(ContiguousArray(name.utf8).span)
             if let value { lines.value(ContiguousArray(value.utf8).span) }
             lines.endHeader()
@@ -252,28 +271,15 @@ extension RequestLines {
     ///
     /// - Parameters:
     ///   - parts: what the rule signs.
-    ///   - method: as in the request line.
-    ///   - target: as in the request line, in origin-form.
-    ///   - digest: SHA-256 of the content, 32 bytes.
+    ///   - request: the request.
     ///   - sequence: the number of the request within its session.
-    ///   - headers: the signed fields in the rule's order; `nil` for one that the request lacks.
     /// - Returns: the lines.
     public static func clientData(
         _ parts: SignedParts,
-        method: String,
-        target: String,
-        digest: [UInt8],
-        sequence: SequenceNumber,
-        headers: [(name: String, value: String?)] = []
+        of request: Request,
+        sequence: SequenceNumber
     ) -> [UInt8] {
-        clientData(
-            parts.inSession,
-            method: method,
-            target: target,
-            digest: digest,
-            challenge: sequence.text,
-            headers: headers
-        )
+        clientData(parts.inSession, of: request, challenge: sequence.text)
     }
 }
 

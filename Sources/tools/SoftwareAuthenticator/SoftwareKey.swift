@@ -107,6 +107,16 @@ extension SoftwareKey {
             self.challenge = challenge
             self.fields = fields
         }
+
+        /// The request with these signed fields; `digest` is that of its content.
+        func described(_ headers: [String], digest: [UInt8]) -> RequestLines.Request {
+            RequestLines.Request(
+                method: method,
+                target: target,
+                digest: digest,
+                headers: headers.map { ($0, fields[$0]) }
+            )
+        }
     }
 
     /// Signs a request with the next assertion of this key.
@@ -147,11 +157,8 @@ extension SoftwareKey {
         case .lines(let parts, let headers):
             RequestLines.clientData(
                 parts,
-                method: request.method,
-                target: request.target,
-                digest: digest,
-                challenge: request.challenge,
-                headers: headers.map { ($0, request.fields[$0]) }
+                of: request.described(headers, digest: digest),
+                challenge: request.challenge
             )
         }
     }

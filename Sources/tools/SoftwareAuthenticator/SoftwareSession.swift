@@ -49,11 +49,8 @@ public struct SoftwareSession: Sendable {
         let digest = SHA256.digest(of: request.content).array
         let lines = RequestLines.clientData(
             parts,
-            method: request.method,
-            target: request.target,
-            digest: digest,
-            sequence: number,
-            headers: headers.map { ($0, request.fields[$0]) }
+            of: request.described(headers, digest: digest),
+            sequence: number
         )
         let code = HMACSHA256.code(lines.span, key: secret.span)
         return SessionProof(

@@ -343,11 +343,13 @@ final class AndroidGateway: Sendable {
         let member = request.body.isEmpty ? nil : "sha-256=:\(Base64.text(digest)):"
         let lines = RequestLines.clientData(
             .all,
-            method: request.method,
-            target: request.target,
-            digest: digest,
-            challenge: text,
-            headers: rule.headers.map { ($0, request.head.value($0)) }
+            of: RequestLines.Request(
+                method: request.method,
+                target: request.target,
+                digest: digest,
+                headers: rule.headers.map { ($0, request.head.value($0)) }
+            ),
+            challenge: text
         )
         guard let signature = UnverifiedKeySignature(Array(assertion.utf8)),
             request.head.value("content-digest") == member,

@@ -32,11 +32,13 @@ struct SentRequest {
         case .lines(let parts, let headers):
             return RequestLines.clientData(
                 parts,
-                method: request.httpMethod ?? "",
-                target: target,
-                digest: Array(SHA256.hash(data: content)),
-                challenge: challenge,
-                headers: fields(headers)
+                of: RequestLines.Request(
+                    method: request.httpMethod ?? "",
+                    target: target,
+                    digest: Array(SHA256.hash(data: content)),
+                    headers: fields(headers)
+                ),
+                challenge: challenge
             )
         }
     }

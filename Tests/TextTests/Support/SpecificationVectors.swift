@@ -67,11 +67,13 @@ struct SpecificationVectors {
     private static var signedContent: [UInt8] {
         RequestLines.clientData(
             .all,
-            method: "POST",
-            target: "/v1/orders?dry=1",
-            digest: digest(content),
-            challenge: challenge,
-            headers: [("idempotency-key", idempotencyKey)]
+            of: RequestLines.Request(
+                method: "POST",
+                target: "/v1/orders?dry=1",
+                digest: digest(content),
+                headers: [("idempotency-key", idempotencyKey)]
+            ),
+            challenge: challenge
         )
     }
 
@@ -113,9 +115,11 @@ struct SpecificationVectors {
         addClientData(
             RequestLines.clientData(
                 .all,
-                method: "GET",
-                target: "/v1/orders/17",
-                digest: Self.digest(""),
+                of: RequestLines.Request(
+                    method: "GET",
+                    target: "/v1/orders/17",
+                    digest: Self.digest("")
+                ),
                 challenge: Self.challenge
             )
         )
@@ -132,11 +136,13 @@ struct SpecificationVectors {
         addClientData(
             RequestLines.clientData(
                 [.method, .target],
-                method: "PATCH",
-                target: "/",
-                digest: Self.digest(""),
-                challenge: nil,
-                headers: [("if-match", nil), ("x-note", "")]
+                of: RequestLines.Request(
+                    method: "PATCH",
+                    target: "/",
+                    digest: Self.digest(""),
+                    headers: [("if-match", nil), ("x-note", "")]
+                ),
+                challenge: nil
             )
         )
     }
@@ -146,11 +152,13 @@ struct SpecificationVectors {
         let secret = [UInt8](0..<32)
         let clientData = RequestLines.clientData(
             .all,
-            method: "POST",
-            target: "/v1/orders?dry=1",
-            digest: Self.digest(Self.content),
-            sequence: sequence,
-            headers: [("idempotency-key", Self.idempotencyKey)]
+            of: RequestLines.Request(
+                method: "POST",
+                target: "/v1/orders?dry=1",
+                digest: Self.digest(Self.content),
+                headers: [("idempotency-key", Self.idempotencyKey)]
+            ),
+            sequence: sequence
         )
         let code = HMACSHA256.Key(secret.span).code(clientData.span)
         heading("A Session", "vector-session")

@@ -27,18 +27,9 @@ struct SignedBytes: Sendable {
     func clientData(_ form: SigningForm, challenge: String?) -> ClientData? {
         switch form {
         case .lines(let parts, let headers):
-            // A lone "-" reads as a part that is not signed.
-            guard method != "-", let fields = fields(headers) else { return nil }
-            return .bytes(
-                RequestLines.clientData(
-                    parts,
-                    method: method,
-                    target: target,
-                    digest: digest,
-                    challenge: challenge,
-                    headers: fields
-                )
-            )
+            return described(headers).map { request in
+                .bytes(RequestLines.clientData(parts, of: request, challenge: challenge))
+            }
         case .content: return .digest(digest)
         case .challenge: return challenge.map { .bytes(Array($0.utf8)) }
         }
@@ -46,17 +37,10 @@ struct SignedBytes: Sendable {
 
     /// The client data of a session's signature.
     func clientData(_ form: SigningForm, sequence: SequenceNumber) -> [UInt8]? {
-        guard case .lines(let parts, let headers) = form, method != "-",
-            let fields = fields(headers)
-        else { return nil }
-        return RequestLines.clientData(
-            parts,
-            method: method,
-            target: target,
-            digest: digest,
-            sequence: sequence,
-            headers: fields
-        )
+        guard case .lines(let parts, let headers) = form else { return nil }
+        return described(headers).map { request in
+            RequestLines.clientData(parts, of: request, sequence: sequence)
+        }
     }
 
     /// Client data, or their digest where they are the content.
@@ -68,6 +52,18 @@ struct SignedBytes: Sendable {
     /// Whether a signed value may have this byte: printable ASCII, a space or a tab.
     private static func isSignable(_ byte: UInt8) -> Bool {
         (0x20...0x7E).contains(byte) || byte == 0x09
+    }
+
+    /// The request with these signed fields; `nil` where a part can't be signed.
+    private func described(_ headers: [String]) -> RequestLines.Request? {
+        // A lone "-" reads as a part that is not signed.
+        guard method != "-", let fields = fields(headers) else { return nil }
+        return RequestLines.Request(
+            method: method,
+            target: target,
+            digest: digest,
+            headers: fields
+        )
     }
 
     /// The signed fields as the gateway reads them: without space around the value.

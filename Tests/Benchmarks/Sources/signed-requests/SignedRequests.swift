@@ -136,9 +136,11 @@ enum SignedRequests {
     ) -> [UInt8] {
         RequestLines.clientData(
             parts,
-            method: method,
-            target: target,
-            digest: digest,
+            of: RequestLines.Request(
+                method: method,
+                target: target,
+                digest: digest
+            ),
             challenge: nil
         )
     }
