@@ -239,6 +239,32 @@ extension Scenarios {
             expectEqual(place.origin.connections.count, 1)
         }
 
+        /// As nginx does for a field of more than 8 KiB: ENHANCE_YOUR_CALM (RFC 9113 §7).
+        @Test func `a large head that makes its server end the connection ends no other request`()
+            throws
+        {
+            let (arrived, ended) = (Gate(), Gate())
+            let place = try Place { connection in
+                let server = try Server(connection)
+                while let (id, request) = try server.nextHead() {
+                    if request.path == "/large" {
+                        try server.goAway(id, 11)
+                        return ended.open()
+                    }
+                    arrived.open()
+                    try ended.pass()
+                    try server.answer(id, content: "ok")
+                }
+            }
+            defer { place.stop() }
+            let client = try place.connect()
+            let id = try client.open(HTTP2Client.get("/usual"))
+            try arrived.pass()
+            let field = ("x-large", String(repeating: "~", count: 9_000))
+            try expectEqual(client.ask(HTTP2Client.get("/large", [field])).status, 502)
+            try expectEqual(client.answer(id).text, "ok")
+        }
+
         /// Over HTTP/1.1 such a request is the last on its connection.
         @Test func `content of a method that usually has none leaves the connection to others`()
             throws

@@ -92,7 +92,7 @@ extension OriginRules: Declared {
             .means("Requests at once on an HTTP/2 connection; fewer where the server says so.")
             .because("the least that RFC 9113 recommends")
         Key("http2_connections", \.http2Connections, .count(1...100))
-            .means("HTTP/2 connections of an event loop to a server.")
+            .means("HTTP/2 connections of an event loop to a server, for each group that shares.")
         Key("connect_timeout", \.connectTimeout, .milliseconds(Timeouts.range))
             .means("For a connection to a server.").because("that of timeouts.connect")
         Key("first_byte_timeout", \.firstByteTimeout, .milliseconds(Timeouts.range))

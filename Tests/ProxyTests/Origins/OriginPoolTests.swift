@@ -64,6 +64,7 @@ import Testing
             let pool = origin.pool()
             let server = pool.servers[0]
             let shared = server.shared(
+                by: .usual,
                 connectTimeout: 1_000,
                 queue: QueueRule(),
                 host: pool.host,

@@ -18,6 +18,7 @@ final class OriginDial: StreamSearch, StreamSeeker {
     /// `nil` when the dial has ended.
     private var owner: (any OriginStreamOwner)?
     let flow: Int
+    let group: SharingGroup
     private let affinity: UInt64
     private let preface: [UInt8]
     private let end: UInt64
@@ -44,6 +45,7 @@ final class OriginDial: StreamSearch, StreamSeeker {
         self.pool = pool
         self.owner = owner
         flow = demand.flow
+        group = demand.group
         affinity = demand.affinity
         self.preface = preface
         end = demand.end

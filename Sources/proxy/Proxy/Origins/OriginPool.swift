@@ -57,6 +57,8 @@ final class OriginPool {
         /// The ends of the client's connection, where the origin gets them
         /// (``OriginSettings/preface``).
         var ends: OriginPreface.Ends?
+        /// With whom it may share a connection.
+        var group = SharingGroup.usual
         /// A server that is chosen only when no other is left.
         var avoided: (any OriginPeer)?
         /// When connects end at the latest, milliseconds of ``EventLoop/now``.
@@ -83,7 +85,7 @@ final class OriginPool {
             tryServers()
             return .failed(Unreached(failure: .originDown, server: servers.last))
         case .server(let server):
-            guard reusesIdle, let ready = ready(server, preface) else { break }
+            guard reusesIdle, let ready = ready(server, preface, demand.group) else { break }
             host.count(.originReuses)
             ready.take(for: owner, flow: demand.flow)
             return .connected(ready)
@@ -95,9 +97,13 @@ final class OriginPool {
 
     /// A stream of a connection that is already there. Where a server's requests are limited, those
     /// over HTTP/2 need a place first, which a dial looks for.
-    private func ready(_ server: OriginServer, _ preface: [UInt8]) -> (any DialedStream)? {
+    private func ready(
+        _ server: OriginServer,
+        _ preface: [UInt8],
+        _ group: SharingGroup
+    ) -> (any DialedStream)? {
         guard server.isShared else { return server.takeIdle(preface, on: loop) }
-        return server.isLimited ? nil : shared(server).freeStream()
+        return server.isLimited ? nil : shared(server, by: group).freeStream()
     }
 
     /// Where a request may go.
@@ -203,7 +209,9 @@ final class OriginPool {
     /// Connects to a server without a request, to see whether it answers again.
     private func probe(_ server: OriginServer) {
         do throws(SocketError) {
-            guard !server.isShared else { return try shared(server).connectAlone() }
+            guard !server.isShared else {
+                return try shared(server, by: .usual).connectAlone()
+            }
             let stream = try make(server, for: .trial, settings.preface.bytes(nil))
             if stream.isConnected {
                 stream.trialEnded(nil)
@@ -227,7 +235,7 @@ final class OriginPool {
     ) throws(SocketError) -> any DialedStream {
         guard server.isShared else { return try make(server, for: .dial(dial), preface) }
         do throws(SocketError) {
-            return try shared(server).stream(for: dial)
+            return try shared(server, by: dial.group).stream(for: dial)
         } catch {
             server.freed(on: loop)
             throw error
@@ -251,8 +259,12 @@ final class OriginPool {
         return stream
     }
 
-    private func shared(_ server: OriginServer) -> SharedConnections {
+    private func shared(
+        _ server: OriginServer,
+        by group: SharingGroup
+    ) -> SharedConnections {
         server.shared(
+            by: group,
             connectTimeout: settings.rules.connectTimeout,
             queue: settings.rules.queue,
             host: host,

@@ -11,8 +11,8 @@ final class OriginServer: OriginPeer {
     /// Connections that are reserved for a request that waited, by its number.
     private var promised: [UInt64: HTTP1OriginStream] = [:]
 
-    /// Its connections, where it speaks HTTP/2; `nil` before the first request.
-    private var sharedConnections: SharedConnections?
+    /// Its connections, where it speaks HTTP/2: of each group that has had a request.
+    private var sharedConnections: [SharedConnections] = []
 
     /// Whether the server no longer belongs to the origin.
     private var isGone = false
@@ -126,10 +126,12 @@ final class OriginServer: OriginPeer {
         idle.add(stream)
     }
 
-    var idleCount: Int { idle.streams.count + (sharedConnections?.idleCount ?? 0) }
+    var idleCount: Int {
+        sharedConnections.reduce(idle.streams.count) { $0 + $1.idleCount }
+    }
 
     func closeIdle() {
-        sharedConnections?.retire()
+        for connections in sharedConnections { connections.retire() }
         for stream in idle.takeAll() {
             countOut(stream)
             stream.closeInOrder()
@@ -154,8 +156,9 @@ final class OriginServer: OriginPeer {
 
     // MARK: HTTP/2
 
-    /// Its connections of HTTP/2, with the current settings of its origin.
+    /// Its connections of HTTP/2 for a group, with the current settings of its origin.
     func shared(
+        by group: SharingGroup,
         connectTimeout: UInt64,
         queue: QueueRule,
         host: any OriginHost,
@@ -164,10 +167,13 @@ final class OriginServer: OriginPeer {
         guard let settings = settings.http2 else {
             preconditionFailure("OriginServer: it speaks HTTP/1.1")
         }
-        let shared =
-            sharedConnections
-            ?? SharedConnections(self, settings, host: host, on: loop)
-        sharedConnections = shared
+        let shared: SharedConnections
+        if let known = sharedConnections.first(where: { $0.group == group }) {
+            shared = known
+        } else {
+            shared = SharedConnections(of: group, self, settings, host: host, on: loop)
+            sharedConnections.append(shared)
+        }
         shared.connectTimeout = connectTimeout
         shared.lineMax = queue.max
         return shared

@@ -83,8 +83,8 @@ package struct OriginRules: Hashable, Sendable {
     /// `http2_streams`: the most requests at once on an HTTP/2 connection; fewer where the server
     /// allows fewer. Default 100 (the least that RFC 9113 §6.5.2 recommends), 1…1000.
     package var http2Streams = 100
-    /// `http2_connections`: the most HTTP/2 connections of an event loop to a server. Default 4,
-    /// 1…100.
+    /// `http2_connections`: the most HTTP/2 connections of an event loop to a server, for each
+    /// ``SharingGroup``. Default 4, 1…100.
     package var http2Connections = 4
     /// `connect_timeout`: for a connect to a server; then the next server, at last 504. Default
     /// `timeouts.connect`.
@@ -132,7 +132,7 @@ package struct QueueRule: Hashable, Sendable {
 package struct OriginHTTP2: Hashable, Sendable {
     /// The bounds of a connection.
     let limits: HTTP2Limits
-    /// The most connections of an event loop to a server.
+    /// The most connections of an event loop to a server, for each ``SharingGroup``.
     let connectionsMax: Int
 
     /// - head: the limits of a response's head.

@@ -31,6 +31,10 @@ struct Relay {
             ),
             reusesIdle: isFirst,
             ends: endsForOrigin,
+            group: SharingGroup(
+                isProven: exchange.flow.verdictState.isPass,
+                headCount: exchange.originHead.bytes.count
+            ),
             avoided: isFirst ? nil : exchange.side.servedBy?.server,
             end: exchange.side.respondBy
         )
