@@ -95,6 +95,16 @@ struct KnownFieldNames: Sendable {
         case 0x696C_632D_736D_2D78:  // "x-ms-cli", then "ent-prin", "cipal"
             return second == 0x6E69_7270_2D74_6E65 && name.third & 0xFF_FFFF_FFFF == 0x6C_6170_6963
                 ? .hopStatement : .other
+        case 0x6D2D_6E7A_6D61_2D78:  // "x-amzn-m", then "tls-"
+            return second & 0xFFFF_FFFF == 0x2D73_6C74 ? .hopStatement : .other
+        case 0x632D_746E_6569_6C63:  // "client-c", then "ert"
+            return second & 0xFF_FFFF == 0x74_7265 ? .hopStatement : .other
+        case 0x746E_6569_6C63_2D78:  // "x-client", then "-cert"
+            return second & 0xFF_FFFF_FFFF == 0x74_7265_632D ? .hopStatement : .other
+        case 0x6569_6C63_2D6C_7373:  // "ssl-clie", then "nt-"
+            return second & 0xFF_FFFF == 0x2D_746E ? .hopStatement : .other
+        case 0x6C63_2D6C_7373_2D78:  // "x-ssl-cl", then "ient-"
+            return second & 0xFF_FFFF_FFFF == 0x2D_746E_6569 ? .hopStatement : .other
         case 0x6F72_6664_756F_6C63:  // "cloudfro", then "nt-forwa", "rded-pro"
             return second == 0x6177_726F_662D_746E && name.third == 0x6F72_702D_6465_6472
                 ? .hopStatement : .other
@@ -202,14 +212,13 @@ extension KnownFieldNames {
         ("x-appengine-https", .hopStatement),
         ("x-url-scheme", .hopStatement),
         ("x-scheme", .hopStatement),
-        // The client's certificate, as nginx, IIS, Azure and WebLogic hand it on.
-        ("x-ssl-client-verify", .hopStatement),
-        ("x-ssl-client-cert", .hopStatement),
-        ("x-ssl-client-dn", .hopStatement),
-        ("x-ssl-client-s-dn", .hopStatement),
-        ("x-client-cert", .hopStatement),
-        ("ssl-client-verify", .hopStatement),
-        ("ssl-client-cert", .hopStatement),
+        // The client's certificate, as nginx, IIS and WebLogic hand it on. Client-Cert… (RFC 9440 §2),
+        // SSL-Client-… (ingress-nginx, Apache), X-SSL-Client-…, X-Client-Cert… and AWS's
+        // X-Amzn-Mtls-… are families.
+        ("x-ssl-cert", .hopStatement),
+        ("x-client-verify", .hopStatement),
+        ("x-client-dn", .hopStatement),
+        ("x-client-s-dn", .hopStatement),
         ("x-arr-clientcert", .hopStatement),
         ("wl-proxy-client-cert", .hopStatement),
         // Another path: IIS URL Rewrite, Laminas, older Symfony, Drupal; ingress-nginx; iisnode.
