@@ -49,7 +49,11 @@ extension ProxyLoop {
     /// stranger now.
     func settle(_ peer: ClientPeer) {
         peer.settingsNumber = settingsNumber
-        peer.provenance = provenance(of: peer.address, isSecure: peer.isSecure)
+        peer.provenance = provenance(
+            of: peer.address,
+            isSecure: peer.isSecure,
+            isNameless: peer.isNameless
+        )
         switch (ownAddress(peer.address, isUnix: peer.isUnix), peer.entry) {
         case (nil, let entry?):
             entry.release(now: MonotonicClock.nanoseconds)
@@ -97,10 +101,18 @@ extension ProxyLoop {
         connections.countUnsent(change, max: max, now: loop.now)?.dropWaiting()
     }
 
-    func provenance(of peer: IPAddress, isSecure: Bool) -> ProvenanceWriter {
+    /// Who tells origins of a peer's clients.
+    ///
+    /// - isNameless: whether the peer is a proxy that can't name its client, so that it has not
+    ///   written the fields that name one.
+    func provenance(
+        of peer: IPAddress,
+        isSecure: Bool,
+        isNameless: Bool
+    ) -> ProvenanceWriter {
         ProvenanceWriter(
             peer: peer,
-            peerIsTrusted: settings.isTrusted(peer),
+            peerIsTrusted: !isNameless && settings.isTrusted(peer),
             isSecure: isSecure,
             writesForwarded: settings.options.writesForwarded
         )

@@ -255,6 +255,8 @@ final class ClientPeer {
     @exclusivity(unchecked) var entry: AddressEntry?
     /// Tells origins who the client is.
     @exclusivity(unchecked) var provenance: ProvenanceWriter
+    /// Whether the peer is a proxy that can't name its client.
+    @exclusivity(unchecked) var isNameless = false
     /// The number of the settings by which it was decided whether the peer is trusted.
     @exclusivity(unchecked) var settingsNumber: UInt32
 

@@ -18,7 +18,14 @@ package struct Entrance {
     }
 
     /// A client's connection was accepted.
-    package func accept(_ descriptor: Int32, from peer: SocketAddress, on proxy: ProxyLoop) {
+    ///
+    /// - isNameless: whether the peer is a proxy that can't name its client.
+    package func accept(
+        _ descriptor: Int32,
+        from peer: SocketAddress,
+        on proxy: ProxyLoop,
+        isNameless: Bool = false
+    ) {
         proxy.loop.preconditionOnQueue()
         proxy.tally.add(.connectionsAccepted)
         guard proxy.hasPlace else {
@@ -43,10 +50,15 @@ package struct Entrance {
                 peer,
                 isSecure: session != nil,
                 decides: decides,
-                provenance: proxy.provenance(of: source, isSecure: session != nil),
+                provenance: proxy.provenance(
+                    of: source,
+                    isSecure: session != nil,
+                    isNameless: isNameless
+                ),
                 settingsNumber: proxy.settingsNumber
             )
             facts.entry = entry
+            facts.isNameless = isNameless
             client = HTTP1Connection(descriptor, peer, tls: session, client: facts, host: proxy)
             client.flow =
                 address.map { proxy.flow(of: $0) } ?? ProxyLoop.flow(UInt64(descriptor))
@@ -67,7 +79,8 @@ package struct Entrance {
 // otherwise an attacker could claim any address. After the header the connection belongs to the
 // address that it names, as if the client had connected itself. Limits count that address. Its
 // Forwarded and X-Forwarded-For are trusted only where that address, too, is one of
-// `trusted_proxies`.
+// `trusted_proxies`. Where the header names nobody, they are not: whoever has written them is
+// behind a proxy that reads no HTTP.
 extension Entrance {
     /// A connection was accepted that must begin with a PROXY header.
     package func acceptProxied(_ descriptor: Int32, from peer: SocketAddress, on proxy: ProxyLoop) {
@@ -107,7 +120,7 @@ extension Entrance {
         proxy.connections.proxied[ObjectIdentifier(connection)] = nil
         switch outcome {
         case .named(let descriptor, .unnamed):
-            accept(descriptor, from: connection.peer, on: proxy)
+            accept(descriptor, from: connection.peer, on: proxy, isNameless: true)
         case .named(let descriptor, .client(let address, let port)):
             accept(descriptor, from: SocketAddress(address, port: port), on: proxy)
         case .failed(.unused): break
