@@ -80,8 +80,11 @@ import Testing
             )
             for reading in readings where reading.isRival {
                 let index = reading.rule.index
-                // The habits of routers count only where they lead to a rule that is not off.
-                if reading.interpretation.isDisjoint(with: .ofRouters) || rules[index].mode != .off
+                // The habits of routers count only where they lead to a rule that is not off, and
+                // is as strict as an enforced one.
+                let isStricter = rules[found].mode == .enforce && rules[index].mode == .observe
+                if reading.interpretation.isDisjoint(with: .ofRouters)
+                    || rules[index].mode != .off && !isStricter
                 {
                     others.insert(index)
                 }

@@ -182,7 +182,8 @@ import Testing
     }
 
     /// What asking each rule in order finds in every interpretation, as written first. What routers
-    /// do counts where it leads to another rule than the default.
+    /// do counts where it leads to another rule than the default, and not from an enforced rule to
+    /// one that observes.
     private func reference(
         _ matches: [RouteMatch],
         _ patterns: [ReferencePattern],
@@ -192,6 +193,9 @@ import Testing
         _ path: String
     ) -> [Int] {
         let (methodBytes, hostBytes) = (Array(method.utf8), Array(host.utf8))
+        func enforces(_ number: Int) -> Bool {
+            number < matches.count && (number + 1).isMultiple(of: 2)
+        }
         let meeting = matches.indices.filter { place in
             matches[place].host.matches(hostBytes.span)
                 && matches[place].takes(method: methodBytes.span)
@@ -204,7 +208,9 @@ import Testing
                     patterns[$0].matches(segments, interpretation)
                 }
                 let number = first ?? matches.count
-                guard interpretation.isDisjoint(with: .ofRouters) || first != nil else { continue }
+                let isStricter = found.first.map { enforces($0) && !enforces(number) } ?? false
+                guard interpretation.isDisjoint(with: .ofRouters) || first != nil && !isStricter
+                else { continue }
                 if !found.contains(number) { found.append(number) }
             }
         }

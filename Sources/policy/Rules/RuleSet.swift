@@ -168,13 +168,21 @@ package final class RuleSet: Sendable {
     ///
     /// Servers treat all paths alike, so every difference counts. What routers do depends on the
     /// application, which may use paths of these forms on purpose. There the other rule counts only
-    /// if it stops requests, or would once it enforces.
+    /// if it stops requests, or would once it enforces; where the rule of the written path enforces
+    /// already, only if it stops requests.
     private func isRival(_ number: Int, of found: Int, _ interpretation: PathInterpretation) -> Bool
     {
         let decision = decisions[number]
         guard decision != decisions[found] else { return false }
-        return interpretation.isDisjoint(with: .ofRouters)
-            || number != rules.count - 1 && rules[number].mode != .off
+        guard !interpretation.isDisjoint(with: .ofRouters) else { return true }
+        guard number != rules.count - 1 else { return false }
+        return rules[found].mode == .enforce
+            ? !rules[number].mode.isOpen : rules[number].mode != .off
+    }
+
+    /// The set in which one of its rules enforces for all clients.
+    package func enforcing(_ rule: Rule) -> RuleSet {
+        replacing(rules.map { $0 === rule ? $0.ordered(.share(.whole)) : $0 })
     }
 
     /// The most walks through the interpretations of one path.
