@@ -25,7 +25,7 @@ struct CoverageProbe {
 
     private typealias Spelling = (key: String, path: String)
 
-    private let configuration: GatewayConfiguration
+    private var configuration: GatewayConfiguration
     private let services: ServiceTable
     /// The rules that may be more lenient than another one with their paths, by origin.
     private var lenient: [Int: OverlapIndex] = [:]
@@ -269,10 +269,18 @@ struct CoverageProbe {
         let method = rule.match.methods?.first ?? Self.otherMethod
         let host = Self.host(rule.match.host)
         let client = rule.match.clients?.sample()
+        var enforcing: CoverageProbe?
         let paths = Self.spellings(of: rule.match.path).map(\.path).filter { path in
-            let trial = trial(method, "http://\(host)\(path)", from: client)
+            let url = "http://\(host)\(path)"
+            var trial = trial(method, url, from: client)
+            // Two rules that observe decide alike, until one of them enforces.
+            if case .rule(let other) = trial.outcome, other !== rule, other.mode == .observe {
+                let probe = enforcing ?? self.enforcing(rule)
+                enforcing = probe
+                trial = probe.trial(method, url, from: client)
+            }
             guard case .disputed(let dispute) = trial.outcome else { return false }
-            return dispute.deciding(\.refusesAll) === rule
+            return dispute.deciding(\.refusesAll).index == rule.index
         }
         guard !paths.isEmpty else { return nil }
         return Problem(
@@ -287,6 +295,13 @@ struct CoverageProbe {
             use: "only \(rule.match.path.text) in apps, or say under the origin's paths what it "
                 + "does not do"
         )
+    }
+
+    /// A probe of the configuration in which this rule enforces for all.
+    private func enforcing(_ rule: Rule) -> CoverageProbe {
+        var probe = self
+        probe.configuration.orderedRules = configuration.rules.enforcing(rule)
+        return probe
     }
 
     /// Other spellings of a path of the pattern, each with the key of `paths` that enables its
