@@ -96,6 +96,21 @@ import Testing
         )
     }
 
+    /// Two rules that observe decide alike, until one of them enforces.
+    @Test func `spellings are named although the rule that they meet observes, too`() {
+        let lines = coverage(
+            """
+            origins: { shop: { servers: ["s:80"] } }
+            default: { origin: shop, mode: off }
+            rules:
+              - { id: a, match: { path: /v1/a }, mode: observe }
+              - { id: rest, match: { path: /** }, mode: observe }
+            """
+        )
+        let named = lines.filter { $0.contains("path-ambiguous once it enforces") }
+        #expect(named.count == 1 && named[0].contains("a.match: found /V1/A, //v1/a, "), "\(lines)")
+    }
+
     @Test(arguments: [
         ("mode: observe", ", and answers 400 path-ambiguous once it enforces, "),
         (

@@ -286,6 +286,23 @@ import Testing
         expectEqual(self.found(all, "GET", "h", row.path), [0])
     }
 
+    /// Found in an attack: each signed request to a script was refused beside a rule that observes.
+    @Test(arguments: [
+        ("/pay.php", "/pay.php", [1]), ("/pay", "/pay.php", [2, 1]), ("/pay", "/pay", [1]),
+    ])
+    func `an enforced rule judges what routers take for a rule that observes, not the other way`(
+        pattern: String,
+        path: String,
+        rules: [Int]
+    ) throws {
+        let paths = ["/other", pattern, "/**"]
+        let set = try ruleSet(
+            try paths.map { RouteMatch(path: try PathPattern($0)) },
+            enforcing: 2
+        )
+        expectEqual(found(set, "GET", "h", path), rules)
+    }
+
     @Test func `an undecoded path is looked up where only an undecoded segment has a rule`() throws
     {
         let set = try ruleSet([
