@@ -164,8 +164,8 @@ extension Scenarios {
             let door = try Door()
             defer { door.stop() }
             let spoofed = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n"
-            // The client that the header names is a stranger. LOCAL and UNKNOWN are the proxy, which
-            // reads no field and has written none.
+            // The client that the header names is a stranger. LOCAL and UNKNOWN are the proxy,
+            // which reads no field and has written none.
             for (header, client) in [
                 (Array(Self.line.utf8), "192.0.2.7"),
                 (try Self.header("127.0.0.1"), "203.0.113.9, 127.0.0.1"),

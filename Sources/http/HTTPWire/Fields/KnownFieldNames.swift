@@ -212,7 +212,7 @@ extension KnownFieldNames {
         ("x-appengine-https", .hopStatement),
         ("x-url-scheme", .hopStatement),
         ("x-scheme", .hopStatement),
-        // The client's certificate, as nginx, IIS and WebLogic hand it on. Client-Cert… (RFC 9440 §2),
+        // The client's certificate, as nginx, IIS and WebLogic hand it on. Client-Cert… (RFC 9440),
         // SSL-Client-… (ingress-nginx, Apache), X-SSL-Client-…, X-Client-Cert… and AWS's
         // X-Amzn-Mtls-… are families.
         ("x-ssl-cert", .hopStatement),
