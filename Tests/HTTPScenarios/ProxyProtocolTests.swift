@@ -179,6 +179,22 @@ extension Scenarios {
             }
         }
 
+        /// Found in an attack: the field of a client behind HAProxy's Unix socket met the rule.
+        @Test func `a field behind a header that names nobody meets no rule for clients`() throws {
+            let rule = "{ id: named, match: { path: /**, client: [203.0.113.9/32] }, mode: deny }"
+            let door = try Door(more: "rules: [\(rule)]")
+            defer { door.stop() }
+            let field = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n"
+            for (header, status) in [
+                (try Self.header("127.0.0.1"), 404), (Array("PROXY UNKNOWN\r\n".utf8), 200),
+            ] {
+                let wire = try door.gateway.connect()
+                try wire.send(header)
+                try wire.send(field)
+                try expectEqual(wire.readResponse().status, status)
+            }
+        }
+
         @Test func `limits count the client that the header names`() throws {
             let limits =
                 "limits: { address_connections: 1, address_requests: 1/s, address_burst: 1 }"

@@ -157,7 +157,7 @@ struct Admission {
 
     /// Finds the client's address, where trusted proxies name it.
     private func findClient(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
-        guard let client = exchange.client else { return }
+        guard let client = exchange.client, !exchange.peer.isNameless else { return }
         let settings = settings
         proxy.scratch.address.read(
             head.fields,
