@@ -68,11 +68,12 @@ extension Scenarios {
         enum Impostor: String, CaseIterable, Sendable {
             case endsAtOnce = "sys.exit(7)"
             case saysNonsense = "s.send(b'hello'); s.recv(9)"
-            case endsWhenReady = "s.send(bytes([3]))"
-            case endsWithTheState = "s.send(bytes([3])); take()"
-            case saysNonsenseWithTheState = "s.send(bytes([3])); take(); s.send(b'x'); s.recv(9)"
+            case endsWhenReady = "s.send(bytes([3] + [0] * 8))"
+            case endsWithTheState = "s.send(bytes([3] + [0] * 8)); take()"
+            case saysNonsenseWithTheState =
+                "s.send(bytes([3] + [0] * 8)); take(); s.send(b'x'); s.recv(9)"
             case endsWhenTaken = """
-                s.send(bytes([3])); take(); s.send(bytes([6])); s.close()
+                s.send(bytes([3] + [0] * 8)); take(); s.send(bytes([6])); s.close()
                 """
         }
 
@@ -148,6 +149,71 @@ extension Scenarios {
             expectEqual(refused.status, 1)
             #expect(refused.complained.contains("\(program) can't be started"), "\(refused)")
             try expectServing(stand, replaying: raw)
+        }
+
+        @Test func `after the old program is moved away, what is at its path is started`() throws {
+            let program = NSTemporaryDirectory() + "portcullis-\(UUID().uuidString)"
+            defer { for file in [program, program + "-old"] { unlink(file) } }
+            guard let stand = try stand(program), let built = Scenario.program else { return }
+            defer { stand.end() }
+            try FileManager.default.moveItem(atPath: program, toPath: program + "-old")
+            try "#!/bin/sh\nexit 7\n".write(toFile: program, atomically: true, encoding: .utf8)
+            chmod(program, 0o755)
+            let file = stand.scenario.path("portcullis.yaml")
+            let refused = try stand.scenario.portcullis("upgrade", "--config", file)
+            expectEqual(refused.status, 1)
+            #expect(refused.complained.contains("the new process has ended"), "\(refused)")
+            // Another file with the same content, as a former version would be.
+            try FileManager.default.removeItem(atPath: program)
+            try FileManager.default.copyItem(atPath: built, toPath: program)
+            let done = try stand.scenario.portcullis("upgrade", "--config", file)
+            expectEqual(done.status, 0, "\(done)")
+            #expect(done.printed.contains(", \(program); accepting paused for "), "\(done)")
+            expectEqual(done.complained, "")
+            try stand.awaitLine("upgrade: process ")
+            let process = try #require(stand.processes.first)
+            let link = "/proc/\(process)/exe"
+            try expectEqual(
+                FileManager.default.destinationOfSymbolicLink(atPath: link),
+                URL(fileURLWithPath: program).resolvingSymlinksInPath().path
+            )
+        }
+
+        @Test func `where the path is a link that was switched, the other version is started`()
+            throws
+        {
+            let folder = NSTemporaryDirectory() + "portcullis-\(UUID().uuidString)"
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            guard let built = Scenario.program else { return }
+            for version in ["v1", "v2"] {
+                let place = "\(folder)/\(version)"
+                try FileManager.default.createDirectory(
+                    atPath: place,
+                    withIntermediateDirectories: true
+                )
+                try FileManager.default.copyItem(atPath: built, toPath: place + "/portcullis")
+            }
+            let program = folder + "/portcullis"
+            func link(to version: String) throws {
+                unlink(program)
+                symlink("\(version)/portcullis", program)
+            }
+            try link(to: "v1")
+            let stand = try UpgradeStand(program: program)
+            defer { stand.end() }
+            let file = stand.scenario.path("portcullis.yaml")
+            for (count, version) in ["v2", "v1"].enumerated() {
+                try link(to: version)
+                let done = try stand.scenario.portcullis("upgrade", "--config", file)
+                expectEqual(done.status, 0, "\(done)")
+                #expect(done.printed.contains(", \(program); accepting paused for "), "\(done)")
+                expectEqual(done.complained, "")
+                try stand.awaitLine("event loops, ", times: count + 2)
+                let process = try #require(stand.processes.last)
+                let link = "/proc/\(process)/exe"
+                let running = try FileManager.default.destinationOfSymbolicLink(atPath: link)
+                #expect(running.hasSuffix("/\(version)/portcullis"), "\(running)")
+            }
         }
 
         @Test func `while one upgrade is made, another is refused, and clients are served`() throws

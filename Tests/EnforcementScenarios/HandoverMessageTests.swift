@@ -17,7 +17,8 @@ import Testing
                 HandoverMessage.Socket(address: "unix:/run/admin", isLent: false, count: 1_024),
             ]
         ),
-        .sockets, .ready, .alive, .failed("the store is of a later version"), .taken, .go,
+        .sockets, .ready(version: "1.0.0+dev"), .alive, .failed("the store is of a later version"),
+        .taken, .go,
         .state([], isLast: true), .state(Array(repeating: 7, count: 100), isLast: false),
         .question(.max, [1, 2, 3]), .answer(0, []),
     ]

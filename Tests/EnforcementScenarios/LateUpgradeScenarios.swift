@@ -14,11 +14,12 @@ extension Scenarios {
         /// ALIVE.
         enum Impostor: String, CaseIterable, Sendable {
             case hangsBeforeReady = "time.sleep(600)"
-            case hangsWithTheState = "s.send(bytes([3])); time.sleep(600)"
-            case hangsBeforeTaken = "s.send(bytes([3])); take(); time.sleep(600)"
+            case hangsWithTheState = "s.send(bytes([3] + [0] * 8)); time.sleep(600)"
+            case hangsBeforeTaken = "s.send(bytes([3] + [0] * 8)); take(); time.sleep(600)"
             case livesAndIsNeverReady = "live()"
-            case livesAndNeverTakes = "s.send(bytes([3])); take(); live()"
-            case isReadyTwice = "s.send(bytes([3])); s.send(bytes([3])); time.sleep(600)"
+            case livesAndNeverTakes = "s.send(bytes([3] + [0] * 8)); take(); live()"
+            case isReadyTwice =
+                "s.send(bytes([3] + [0] * 8)); s.send(bytes([3] + [0] * 8)); time.sleep(600)"
             case tellsOfAPlan = "s.send(plan); time.sleep(600)"
             /// As the program does when it is of a version with another protocol.
             case readsAnotherVersion = "sys.exit(1)"

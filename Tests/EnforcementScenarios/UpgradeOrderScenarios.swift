@@ -34,7 +34,7 @@ extension Scenarios {
             let stand = try stand()
             defer { stand.end() }
             try expectEqual(run(stand, "rollout", "bare", "observe").status, 0)
-            try expectEqual(run(stand, "origins", "drain", Self.second).status, 0)
+            try expectEqual(run(stand, "origins", "drain", Self.second, "--yes").status, 0)
             // As after an order of a guard that a full disk did not take.
             let file = stand.scenario.path("portcullis.db.rollout")
             try FileManager.default.removeItem(atPath: file)
@@ -110,7 +110,7 @@ extension Scenarios {
                 try stand.awaitLine("started")
                 let orders = [
                     ["rollout", "bare", "observe"], ["rollout", "--all", "observe"],
-                    ["origins", "drain", Self.second],
+                    ["origins", "drain", Self.second, "--yes"],
                 ]
                 for order in orders {
                     let refused = try stand.scenario.portcullis(
@@ -134,7 +134,7 @@ extension Scenarios {
                 unlink(folder + "alive")
                 try stand.awaitLine("nothing has changed: the new process has ended")
                 try expectEqual(run(stand, "rollout", "bare", "observe").status, 0)
-                try expectEqual(run(stand, "origins", "drain", Self.second).status, 0)
+                try expectEqual(run(stand, "origins", "drain", Self.second, "--yes").status, 0)
                 try expectEqual(stand.gateway.client().send("GET", "/v1/bare").status, 200)
             }
         }
@@ -143,7 +143,7 @@ extension Scenarios {
         private static let readyLater = """
             say('started')
             while not os.path.exists(folder + 'go'): time.sleep(0.05)
-            s.send(bytes([3]))
+            s.send(bytes([3] + [0] * 8))
             take()
             say('taken')
             time.sleep(600)
@@ -188,7 +188,7 @@ extension Scenarios {
                     os.write(2, b'told to end ')
                     os._exit(0)
                 signal.signal(signal.SIGTERM, end)
-                s.send(bytes([3]))
+                s.send(bytes([3] + [0] * 8))
                 take()
                 say('taken')
                 while not os.path.exists(folder + 'go'): time.sleep(0.05)
@@ -217,7 +217,7 @@ extension Scenarios {
             let socket = "/tmp/notice-\(UUID().uuidString.prefix(13))"
             let manager = try NoticeSocket(socket)
             defer { unlink(socket) }
-            let lines = "s.send(bytes([3]))\ntake()\nsay('taken')\ntime.sleep(600)\n"
+            let lines = "s.send(bytes([3] + [0] * 8))\ntake()\nsay('taken')\ntime.sleep(600)\n"
             let outer = ["/usr/bin/env", "NOTIFY_SOCKET=\(socket)", "WATCHDOG_USEC=900000"]
             try withImpostor(lines, within: outer) { stand, folder in
                 kill(stand.gateway.child.identifier, SIGUSR2)

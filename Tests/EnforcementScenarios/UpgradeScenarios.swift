@@ -4,6 +4,7 @@ import Foundation
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
+import Telemetry
 import Testing
 
 extension Scenarios {
@@ -153,8 +154,14 @@ extension Scenarios {
             // The command may be answered before the line about it is read.
             try stand.awaitLine("upgrade: process ")
             let process = try #require(stand.processes.first)
-            #expect(outcome.printed.hasPrefix("process \(process) serves; accepting paused for "))
+            let program = try #require(Scenario.program)
+            let words = "process \(process) serves, portcullis \(ProgramVersion.text), \(program)"
+            #expect(outcome.printed.hasPrefix("\(words); accepting paused for "), "\(outcome)")
             #expect(outcome.printed.hasSuffix(" ms\n"))
+            // Nothing was put there, which may be a mistake.
+            let same = "portcullis: warning: \(program) is the same file as before; next: "
+            #expect(outcome.complained.hasPrefix(same), "\(outcome)")
+            try expectEqual(stand.gateway.complaints(of: "upgrade: \(program) is the same file"), 1)
             // The command reaches the new one, too, once that serves.
             try stand.awaitLine("event loops, ", times: 2)
             try expectEqual(stand.scenario.portcullis("upgrade", "--config", file).status, 0)

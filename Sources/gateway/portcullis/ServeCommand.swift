@@ -32,6 +32,8 @@ struct ServeCommand: ParsableCommand {
 
     func run() throws {
         GatewayServer.deferSignals()
+        // Before the program's file may be another one.
+        var surroundings = surroundings
         // First, while only the given descriptors are open.
         let environment = ProcessInfo.processInfo.environment
         var inherited = InheritedSockets(environment)
@@ -54,7 +56,6 @@ struct ServeCommand: ParsableCommand {
             throw ExitStatus.no
         }
         do throws(GatewayError) {
-            var surroundings = surroundings
             surroundings.supervisor = try Supervisor(environment)
             surroundings.inherited = inherited
             surroundings.predecessor = predecessor
@@ -101,9 +102,10 @@ struct UpgradeCommand: ParsableCommand {
         commandName: "upgrade",
         abstract: "Have a running gateway hand over to the program that is installed now.",
         discussion: """
-            The gateway starts the program at its own path, which takes over listeners, store and \
-            challenges. The old process finishes its requests and ends. When the new one can't \
-            serve, nothing changes, and this says why.
+            The gateway starts the program that is now at the path by which it was started itself, \
+            links not resolved. That one takes over listeners, store and challenges. The old \
+            process finishes its requests and ends. When the new one can't serve, nothing changes, \
+            and this says why.
             """
     )
 
@@ -117,7 +119,16 @@ struct UpgradeCommand: ParsableCommand {
             waiting: Self.waitMilliseconds
         )
         try gateway.call(request) { response in
-            ExitStatus(isYes: StandardOutput.write(Self.text(of: response)))
+            if let doubt = Self.text("doubt", of: response) {
+                StandardError.write("portcullis: warning: \(doubt)")
+            }
+            return ExitStatus(isYes: StandardOutput.write(Self.text(of: response)))
+        }
+    }
+
+    private static func text(_ member: String, of response: HTTPResponse) -> String? {
+        JSONPointer(tokens: [member]).string(in: response.content.span).map {
+            String(decoding: $0, as: UTF8.self)
         }
     }
 
@@ -131,8 +142,9 @@ struct UpgradeCommand: ParsableCommand {
             let pause = document.integer("pause_microseconds")
         else { return "the gateway's answer can't be read; its log says how it went\n" }
         let thousandths = String(pause % 1_000 + 1_000).dropFirst()
-        return
-            "process \(process) serves; accepting paused for \(pause / 1_000).\(thousandths) ms\n"
+        let program = ["version", "program"].map { text($0, of: response) ?? "not known" }
+        return "process \(process) serves, portcullis \(program.joined(separator: ", ")); "
+            + "accepting paused for \(pause / 1_000).\(thousandths) ms\n"
     }
 }
 

@@ -278,11 +278,20 @@ final class Lifecycle: Sendable {
             let microseconds = success.pause / 1_000
             plane.log.notice(
                 """
-                upgrade: process \(success.process) serves from now on; accepting paused for \
+                upgrade: process \(success.process) serves from now on, portcullis \
+                \(success.version), \(success.program); accepting paused for \
                 \(microseconds / 1_000).\(String(microseconds % 1_000 + 1_000).dropFirst()) ms
                 """
             )
-            done(.done(process: success.process, pauseMicroseconds: microseconds))
+            if let doubt = success.doubt { plane.log.warning("upgrade: \(doubt)") }
+            let report = UpgradeReport.Successor(
+                process: success.process,
+                program: success.program,
+                version: success.version,
+                doubt: success.doubt,
+                pauseMicroseconds: microseconds
+            )
+            done(.done(report))
             parts.calls.end()
             parts.store.leaveStore()
             parts.fleet?.leave()

@@ -36,6 +36,12 @@ struct Upgrade {
     /// The result of an upgrade.
     struct Done: Sendable {
         let process: Int32
+        /// The path of the program that was started.
+        let program: String
+        /// Its version, as it says itself.
+        let version: String
+        /// Why this may not be the program that was meant; `nil` where nothing speaks for that.
+        let doubt: String?
         /// The time in which nothing was accepted and decided, nanoseconds.
         let pause: UInt64
     }
@@ -77,13 +83,14 @@ struct Upgrade {
     /// The generation of the configuration when the new process was asked for.
     private let generation: Int
     var patience = Patience()
-    /// The program that is started; `nil` for the one at this one's path.
-    var program: String?
+    /// The path of the program that is started: this one's.
+    var program: String
 
     /// Called on the control queue.
     init(_ parts: Parts, successorChanged: @escaping @Sendable (_ isHung: Bool) -> Void) {
         (self.parts, self.successorChanged) = (parts, successorChanged)
         store = parts.plane.configuration.store.name
+        program = parts.plane.surroundings.program.path
         generation = parts.reloads.generation
     }
 
@@ -103,11 +110,12 @@ struct Upgrade {
 
     private func handOver() throws(UpgradeRefusal) -> Done {
         let environment = parts.plane.surroundings.supervisor?.environment ?? [:]
-        let successor = try SuccessorProcess(environment, program: program)
+        let successor = try SuccessorProcess(program, environment)
+        let version: String
         let orders: FleetOrders
         do throws(UpgradeRefusal) {
             try sendPlan(to: successor)
-            try expect(.ready, from: successor, within: patience.ready)
+            version = try awaitReady(successor)
             orders = try parts.rollouts.close(within: Self.diskTime)
             // From here on, signals to end and to reload wait for the end of the upgrade.
             try checkChanges()
@@ -131,7 +139,25 @@ struct Upgrade {
         line.start(successorChanged)
         for unit in parts.plane.loops { unit.leaveSockets(closes: false) }
         for unit in parts.operatorLoops { unit.leaveSockets(closes: true) }
-        return Done(process: successor.identifier, pause: pause)
+        return Done(
+            process: successor.identifier,
+            program: program,
+            version: version,
+            doubt: doubt(of: successor.file),
+            pause: pause
+        )
+    }
+
+    /// - started: the file that was at the program's path when it was started.
+    private func doubt(of started: OwnProgram.File?) -> String? {
+        guard OwnProgram.File(program) == started else {
+            return "\(program) was replaced or deleted while it started; next: upgrade again"
+        }
+        guard started != parts.plane.surroundings.program.file else {
+            return "\(program) is the same file as before; next: put the program that is meant "
+                + "there, and upgrade again"
+        }
+        return nil
     }
 
     /// - Throws: where the gateway was told to end, or the new process may have read an older
@@ -179,12 +205,28 @@ struct Upgrade {
         // If one has ended, that is noticed next.
     }
 
-    private func expect(
-        _ message: HandoverMessage,
+    /// Waits until the new process could serve.
+    ///
+    /// - Returns: its version.
+    private func awaitReady(_ successor: SuccessorProcess) throws(UpgradeRefusal) -> String {
+        let began = MonotonicClock.nanoseconds
+        guard case .ready(let version) = try next(from: successor, within: patience.ready, began)
+        else { throw Self.isForeign }
+        return version
+    }
+
+    private static let isForeign = UpgradeRefusal(
+        "the new process is of a version that can't take over"
+    )
+
+    /// The next message of the new process but the ones that it lives.
+    ///
+    /// - time: the longest wait, from `began` on.
+    private func next(
         from successor: SuccessorProcess,
         within time: Duration,
-        since began: UInt64 = MonotonicClock.nanoseconds
-    ) throws(UpgradeRefusal) {
+        _ began: UInt64
+    ) throws(UpgradeRefusal) -> HandoverMessage {
         while true {
             let passed = Duration.nanoseconds(Int64(clamping: MonotonicClock.nanoseconds &- began))
             guard passed < time else {
@@ -192,7 +234,6 @@ struct Upgrade {
             }
             let wait = min(time - passed, patience.silence)
             switch successor.socket.receive(within: max(Int(clamping: wait.milliseconds), 1)) {
-            case .message(message, _): return
             case .message(.alive, _): continue
             case .message(.failed(let text), _):
                 throw UpgradeRefusal("the new process can't serve: \(text)")
@@ -202,8 +243,8 @@ struct Upgrade {
                     "the new process hangs: it has said nothing for \(patience.silence)"
                 )
             case .ended: throw UpgradeRefusal("the new process has ended; the log has what it said")
-            case .message, .malformed:
-                throw UpgradeRefusal("the new process is of a version that can't take over")
+            case .message(let message, _): return message
+            case .malformed: throw Self.isForeign
             }
         }
     }
@@ -232,7 +273,9 @@ struct Upgrade {
             guard send(state.bytes, lease, to: successor.socket) else {
                 throw UpgradeRefusal("the new process does not take the state")
             }
-            try expect(.taken, from: successor, within: patience.handover, since: began)
+            guard try next(from: successor, within: patience.handover, began) == .taken else {
+                throw Self.isForeign
+            }
             // Before it reports that it is ready: the manager accepts messages only from the main
             // process.
             guard tell(successor.identifier), successor.socket.send(.go) else {

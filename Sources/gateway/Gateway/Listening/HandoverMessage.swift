@@ -22,8 +22,8 @@ enum HandoverMessage: Equatable {
     case plan(store: String, sockets: [Socket])
     /// Descriptors of the sockets, in their order; in several messages if necessary.
     case sockets
-    /// From the new process: it could serve.
-    case ready
+    /// From the new process: it could serve, and is of this version.
+    case ready(version: String)
     /// From the new process: why it can't serve.
     case failed(String)
     /// From the new process, each second until it has everything: it does not hang.
@@ -82,14 +82,14 @@ enum HandoverMessage: Equatable {
                 out.flag(socket.isLent)
                 out.word(UInt64(socket.count))
             }
-        case .failed(let text): out.text(String(text.prefix(Self.textMax / 4)))
+        case .failed(let text), .ready(let text): out.text(String(text.prefix(Self.textMax / 4)))
         case .state(let piece, let isLast):
             out.flag(isLast)
             out.block(piece)
         case .question(let number, let content), .answer(let number, let content):
             out.word(number)
             out.block(content)
-        case .sockets, .ready, .alive, .taken, .go: break
+        case .sockets, .alive, .taken, .go: break
         }
         return out.bytes
     }
@@ -103,7 +103,7 @@ enum HandoverMessage: Equatable {
         switch kind {
         case .plan: self = try Self.plan(&bytes)
         case .sockets: self = .sockets
-        case .ready: self = .ready
+        case .ready: self = .ready(version: try bytes.text(max: Self.textMax))
         case .alive: self = .alive
         case .failed: self = .failed(try bytes.text(max: Self.textMax))
         case .state:

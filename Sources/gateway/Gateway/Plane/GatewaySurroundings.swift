@@ -9,6 +9,8 @@ package struct GatewaySurroundings: Sendable {
     package var exit: @Sendable (Int32) -> Void = { Glibc.exit($0) }
     /// The time of the start, seconds since 1970.
     let startedAt = Int64(time(nil))
+    /// The program that an upgrade starts again.
+    let program = OwnProgram.current
     /// Whether signals are handled.
     package var watchesSignals = true
     /// The wall clock of the event loops: milliseconds since 1970.

@@ -2,6 +2,7 @@ import ConfigurationReading
 import Dispatch
 import KeyStore
 import Synchronization
+import Telemetry
 
 /// The process from which this one takes over, as the new one sees it. See `Upgrade` for the order.
 package final class Predecessor: Sendable {
@@ -86,7 +87,7 @@ package final class Predecessor: Sendable {
     ///
     /// - isLent: whether the store has only one user at a time, so that the old process lends it.
     func takeState(isLent: Bool) throws(GatewayError) -> State {
-        guard socket.send(.ready) else { throw Self.gone }
+        guard socket.send(.ready(version: ProgramVersion.text)) else { throw Self.gone }
         var bytes: [UInt8] = []
         var descriptors: [Int32] = []
         while true {

@@ -15,15 +15,17 @@ final class SuccessorProcess: Sendable {
     let identifier: pid_t
     let socket: HandoverSocket
 
-    /// Starts the program that is now at this one's path, with its arguments and environment.
+    /// The file that was started; `nil` where there is none any more.
+    let file: OwnProgram.File?
+
+    /// Starts the program that is now at a path, with this one's arguments and environment.
     ///
     /// - environment: further variables.
-    /// - program: another program, for tests; `nil` for this one's path.
-    init(_ environment: [String: String], program: String? = nil) throws(UpgradeRefusal) {
+    init(_ path: String, _ environment: [String: String]) throws(UpgradeRefusal) {
         guard let (own, other) = HandoverSocket.pair() else {
             throw UpgradeRefusal("no socket for it: \(WholeFile.lastError)")
         }
-        let path = if let program { program } else { try Self.programPath() }
+        file = OwnProgram.File(path)
         var variables = ProcessInfo.processInfo.environment
         variables.merge(environment) { $1 }
         variables[Self.variable] = String(Self.descriptor)
@@ -49,22 +51,6 @@ final class SuccessorProcess: Sendable {
         }
         identifier = process
         socket = own
-    }
-
-    /// The path of this process's program when it started; a newer program may be there now.
-    private static func programPath() throws(UpgradeRefusal) -> String {
-        var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
-        let count = bytes.withUnsafeMutableBytes { buffer in
-            // At most the buffer's count is written.
-            buffer.withMemoryRebound(to: CChar.self) {
-                $0.baseAddress.map { readlink("/proc/self/exe", $0, buffer.count) } ?? -1
-            }
-        }
-        guard count > 0 else { throw UpgradeRefusal("/proc/self/exe: \(WholeFile.lastError)") }
-        let path = String(decoding: bytes.prefix(count), as: UTF8.self)
-        // proc(5): the suffix of a file that was deleted.
-        let gone = " (deleted)"
-        return path.hasSuffix(gone) ? String(path.dropLast(gone.count)) : path
     }
 
     /// Ends it, and returns when it has ended. It decides nothing afterwards.

@@ -203,10 +203,32 @@ package protocol Handing: Sendable {
 
 /// The result of an upgrade.
 package enum UpgradeReport: Equatable, Sendable {
-    /// Another process serves. During the pause no connection was accepted.
-    case done(process: Int32, pauseMicroseconds: UInt64)
+    case done(Successor)
     /// Nothing has changed, and why.
     case refused(String)
+
+    /// The process that serves now.
+    package struct Successor: Equatable, Sendable {
+        let process: Int32
+        /// The path of its program.
+        let program: String
+        let version: String
+        /// Why this may not be the program that was meant; `nil` where nothing speaks for that.
+        let doubt: String?
+        /// The time in which no connection was accepted.
+        let pauseMicroseconds: UInt64
+
+        package init(
+            process: Int32,
+            program: String,
+            version: String,
+            doubt: String?,
+            pauseMicroseconds: UInt64
+        ) {
+            (self.process, self.program, self.version) = (process, program, version)
+            (self.doubt, self.pauseMicroseconds) = (doubt, pauseMicroseconds)
+        }
+    }
 }
 
 /// `POST /upgrade`.
@@ -221,10 +243,13 @@ struct UpgradeService: Service {
 
     private static func result(_ report: UpgradeReport) -> ServiceResult {
         switch report {
-        case .done(let process, let microseconds):
+        case .done(let successor):
             ServiceResult(json: .served) { document in
-                document.member("process", Int(process))
-                document.member("pause_microseconds", Int(clamping: microseconds))
+                document.member("process", Int(successor.process))
+                document.member("program", successor.program)
+                document.member("version", successor.version)
+                document.member("doubt", successor.doubt)
+                document.member("pause_microseconds", Int(clamping: successor.pauseMicroseconds))
             }
         case .refused(let why): ServiceResult(.fault(.upgradeRefused), "problems", texts: [why])
         }
