@@ -478,6 +478,26 @@ extension Scenarios {
             _ = try stand.run("orders", "25%")
             // Seven standard deviations to either side of 50.
             #expect((8...92).contains(try refused()))
+        @Test func `where only a few requests were judged, an order needs --yes`() throws {
+            let rules = Self.rules.replacing("mode: enforce", with: "mode: observe")
+            let stand = try Stand(rules: rules)
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            let client = gateway.client()
+            for _ in 0..<9 { try expectEqual(client.send("GET", "/v1/orders").status, 200) }
+            let most = try stand.run("orders", "100%")
+            expectEqual(most.status, 1)
+            #expect(most.complained.contains("would have refused 9 of 9 requests"), "\(most)")
+            #expect(most.complained.contains("this would refuse many clients"), "\(most)")
+            // Of addresses that none of them has.
+            let few = try stand.run("orders", "1%")
+            expectEqual(few.status, 1, "\(few)")
+            #expect(few.complained.contains(" of 9 requests"), "\(few)")
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.run("orders", "100%", "--yes").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
+        }
+
             _ = try stand.run("orders", "0%")
             try expectEqual(refused(), 0)
         }

@@ -17,12 +17,12 @@ struct RolloutCommand: ParsableCommand {
             Without a rule it lists them all. What is ordered takes effect in all event loops, \
             holds over reloads and restarts, and stands in the audit log beside the store. Before \
             a rule refuses more clients than it does, also by --all resume, it prints whom the \
-            last hour's requests would have cost; where these are more than the rule's guard \
-            allows (2 % without a guard), or no request was judged, the order needs --yes, or a \
-            yes at the terminal. An order that refuses fewer clients holds at once, also on a full \
-            disk. Gateways that share a database all obey within two seconds, and where the one \
-            that is asked does not answer, or takes no orders, the order is written into the \
-            database.
+            last hour's requests would have cost; where these are most, or more than the rule's \
+            guard allows (2 % without a guard), or fewer than ten requests were judged, the order \
+            needs --yes, or a yes at the terminal. An order that refuses fewer clients holds at \
+            once, also on a full disk. Gateways that share a database all obey within two seconds, \
+            and where the one that is asked does not answer, or takes no orders, the order is \
+            written into the database that --config names.
             """
     )
 
@@ -131,22 +131,23 @@ struct RolloutCommand: ParsableCommand {
     ///
     /// - rule: `nil` for all.
     private static func isConfirmed(_ forecast: ForecastAnswer, of rule: String?) -> Bool {
-        guard isatty(0) == 1, isatty(2) == 1 else {
+        Confirmation.isGiven {
             let less =
                 rule == nil ? "have rules observe by orders of their own" : "order a smaller share"
-            StandardError.write(
-                forecast.hasData
-                    ? "portcullis: nothing has changed, since this would refuse many clients; "
-                        + "next: find the reason with `portcullis report`, \(less), or add --yes"
-                    : "portcullis: nothing has changed, since no request says whom this would "
-                        + "refuse; next: wait until `portcullis report` has requests, or add --yes"
-            )
-            return false
+            let why =
+                switch forecast.doubt {
+                case .manyRefused, .none:
+                    "this would refuse many clients; next: find the reason with `portcullis "
+                        + "report`, \(less), or add --yes"
+                case .fewRequests:
+                    "so few requests don't say whom this would refuse; next: wait until "
+                        + "`portcullis report` has ten, or add --yes"
+                case .noRequests:
+                    "no request says whom this would refuse; next: wait until `portcullis report` "
+                        + "has ten, or add --yes"
+                }
+            return why
         }
-        StandardError.write("Order it all the same? Type yes:")
-        let isConfirmed = readLine() == "yes"
-        if !isConfirmed { StandardError.write("portcullis: nothing has changed") }
-        return isConfirmed
     }
 
     private func request() throws -> RolloutRequest? {

@@ -74,6 +74,23 @@ enum StandardError {
     }
 }
 
+/// A question at the terminal, before a command does what may do harm.
+enum Confirmation {
+    /// Whether a person types yes. Without a terminal nobody does, and the message says so.
+    ///
+    /// - otherwise: why nothing has changed without a terminal, and the next step.
+    static func isGiven(otherwise: () -> String) -> Bool {
+        guard isatty(0) == 1, isatty(2) == 1 else {
+            StandardError.write("portcullis: nothing has changed, since \(otherwise())")
+            return false
+        }
+        StandardError.write("Do it all the same? Type yes:")
+        let isGiven = readLine() == "yes"
+        if !isGiven { StandardError.write("portcullis: nothing has changed") }
+        return isGiven
+    }
+}
+
 /// The gateway that a command asks.
 struct AskedGateway: Sendable {
     /// Empty without an admin listener.

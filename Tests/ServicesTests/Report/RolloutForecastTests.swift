@@ -40,13 +40,36 @@ import Verification
         #expect(try asks(39, limit: high))
     }
 
-    @Test func `nine requests of nine installs ask for nothing, ten do`() throws {
-        func asks(_ count: Int) throws -> Bool {
-            let requests = (0..<count).map { ReportedRequest.signed($0, .refuse(.counterReplayed)) }
-            return try forecast(requests).asksConfirmation
+    @Test func `fewer than ten requests ask, also where all of them passed`() throws {
+        func doubt(_ passed: Int, refused: Int) throws -> RolloutForecast.Doubt? {
+            let refusals = (0..<refused).map {
+                ReportedRequest.signed(100 + $0, .refuse(.counterReplayed))
+            }
+            return try forecast((0..<passed).map { .signed($0) } + refusals).doubt
         }
-        #expect(try !asks(9))
-        #expect(try asks(10))
+        expectEqual(try doubt(1, refused: 0), .fewRequests)
+        expectEqual(try doubt(9, refused: 0), .fewRequests)
+        expectEqual(try doubt(10, refused: 0), nil)
+        expectEqual(try doubt(5, refused: 4), .fewRequests)
+        expectEqual(try doubt(0, refused: 1), .manyRefused)
+        expectEqual(try doubt(0, refused: 9), .manyRefused)
+        let document = String(decoding: try forecast([.signed(1)]).json(order: nil), as: UTF8.self)
+        #expect(document.contains(#""confirm":"needed","doubt":"few-requests""#), "\(document)")
+    }
+
+    @Test func `most of the requests or installs ask, however few they are`() throws {
+        // None of them names a key, so no install is refused.
+        func asks(_ verified: Int, bare: Int) throws -> Bool {
+            let passed = (0..<verified).map { ReportedRequest.signed($0) }
+            let refused = [ReportedRequest](repeating: .bare(1), count: bare)
+            return try forecast(passed + refused).asksConfirmation
+        }
+        #expect(try !asks(9, bare: 9))
+        #expect(try asks(8, bare: 9))
+        // Two of three installs, and two of a hundred requests.
+        let lone = [ReportedRequest](repeating: .signed(0), count: 98)
+        let refused = (1...2).map { ReportedRequest.signed($0, .refuse(.counterReplayed)) }
+        expectEqual(try forecast(lone + refused).doubt, .manyRefused)
     }
 
     @Test func `where no request was judged, an order asks`() throws {
@@ -54,7 +77,7 @@ import Verification
         #expect(forecast.asksConfirmation)
         #expect(forecast.lines[0].contains("no request was judged"))
         let document = String(decoding: forecast.json(order: nil), as: UTF8.self)
-        #expect(document.contains(#""confirm":"needed""#), "\(document)")
+        #expect(document.contains(#""confirm":"needed","doubt":"no-requests""#), "\(document)")
         // Nor where the report does not know the rule, as right after a start.
         let report = Report(
             ReportLedger(startedAt: 1_000),
@@ -93,7 +116,11 @@ import Verification
         #expect(!known.asksConfirmation)
         #expect(known.lines.allSatisfy { $0.contains(" would have refused 0 of 100 ") })
         let document = String(decoding: known.json(order: 7), as: UTF8.self)
-        #expect(document.hasPrefix(#"{"order":7,"rule":"*","confirm":"none","requests":200,"#))
+        #expect(
+            document.hasPrefix(
+                #"{"order":7,"rule":"*","confirm":"none","doubt":null,"requests":200,"#
+            )
+        )
         // Of this one no request was judged. It comes first, and the counts of others say nothing.
         let blind = forecasts(ids + ["new"])
         #expect(blind.asksConfirmation)
@@ -101,7 +128,8 @@ import Verification
         expectEqual(blind.lines.count, 8)
         expectEqual(blind.lines.last, "and 3 more rules refuse more clients")
         let said = String(decoding: blind.json(order: nil), as: UTF8.self)
-        #expect(said.hasPrefix(#"{"rule":"*","confirm":"needed","requests":0,"#), "\(said)")
+        let needed = #"{"rule":"*","confirm":"needed","doubt":"no-requests","requests":0,"#
+        #expect(said.hasPrefix(needed), "\(said)")
     }
 
     @Test func `a few requests of many of the installs ask`() throws {

@@ -198,14 +198,16 @@ package struct ForecastAnswer {
     package let order: Int64?
     /// Also `true` where the answer can't be read.
     package let asksConfirmation: Bool
-    /// Whether requests of the last hour say whom it would refuse.
-    package let hasData: Bool
+    /// Why it asks; `nil` where it does not, and where the answer can't be read.
+    package let doubt: RolloutForecast.Doubt?
 
     package init(_ text: Span<UInt8>) {
         let confirm = JSONPointer(tokens: ["confirm"]).string(in: text)
-        let document = JSONDocument(text, members: ["order", "requests"])
+        let document = JSONDocument(text, members: ["order"])
         order = document?.integer("order").map { Int64($0) }
-        hasData = document?.integer("requests") ?? 0 > 0
+        doubt = JSONPointer(tokens: ["doubt"]).string(in: text).flatMap {
+            RolloutForecast.Doubt(rawValue: String(decoding: $0, as: UTF8.self))
+        }
         asksConfirmation = confirm != Array("none".utf8)
         lines = (0..<Self.linesMax).compactMap { place in
             let line = JSONPointer(tokens: ["lines", "\(place)"]).string(in: text)

@@ -123,8 +123,9 @@ async function showThen() {
     answer = await ask('rollout/forecast', { method: 'POST', body: asked });
   } catch { /* Nothing is known; the change can be made all the same. */ }
   if (change !== about || change.asked !== asked || answer?.status !== 200) return;
-  const { lines, confirm, limit } = answer.content;
-  const warning = confirm === 'needed' && limit ? [`This is more than ${limit}.`] : [];
+  const { lines, confirm, doubt, limit } = answer.content;
+  const warning = doubt === 'few-requests' ? ['So few requests do not say whom this refuses.']
+    : doubt === 'many-refused' && limit ? [`This is more than ${limit}.`] : [];
   setText(place, [...lines, ...warning].join('. '));
   place.hidden = lines.length === 0;
   byID('change-do').classList.toggle('danger', confirm === 'needed');

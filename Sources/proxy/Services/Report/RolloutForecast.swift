@@ -9,10 +9,21 @@ package struct RolloutForecast: Sendable {
     /// Above this share of a rule's requests or installs, a change needs confirmation: 2 %. If the
     /// rule has a guard, the guard's own share applies instead.
     package static let limitDefault = Share(millionths: 20_000) ?? .none
-    /// Fewer requests and fewer installs than this need no confirmation: a few may be chance.
+    /// Fewer requests than this say too little. Where no more than half would be refused, fewer
+    /// refused ones than this need no confirmation, either: a few may be chance.
     static let countMin = GuardRule.refusedMin
     /// The most builds that are named.
     private static let buildsMax = 5
+
+    /// Why an order needs confirmation. Raw values are API: add, do not rename.
+    package enum Doubt: String, Sendable {
+        /// It would refuse most requests or installs, or more than the rule's guard allows.
+        case manyRefused = "many-refused"
+        /// So few requests were judged that they don't say whom it would refuse.
+        case fewRequests = "few-requests"
+        /// No request was judged.
+        case noRequests = "no-requests"
+    }
 
     let rule: String
     private let ordered: Share
@@ -49,11 +60,16 @@ package struct RolloutForecast: Sendable {
         step = part.counts.steps[place]
     }
 
-    /// Whether it would refuse more than the rule's guard allows, of requests or of installs; also
-    /// where no request says whom it would refuse.
-    package var asksConfirmation: Bool {
-        part.counts.requests == 0 || isMany(step.requests, of: part.counts.requests)
-            || isMany(UInt64(clamping: step.installCount), of: UInt64(clamping: installs))
+    package var asksConfirmation: Bool { doubt != nil }
+
+    /// Why it needs confirmation; `nil` where it needs none.
+    package var doubt: Doubt? {
+        guard requests > 0 else { return .noRequests }
+        let refusedInstalls = UInt64(clamping: step.installCount)
+        guard !isMany(step.requests, of: requests),
+            !isMany(refusedInstalls, of: UInt64(clamping: installs))
+        else { return .manyRefused }
+        return requests < UInt64(Self.countMin) ? .fewRequests : nil
     }
 
     /// The rule's requests in the last hour.
@@ -62,8 +78,9 @@ package struct RolloutForecast: Sendable {
     private var installs: Int { max(part.counts.installCount, step.installCount) }
 
     private func isMany(_ count: UInt64, of all: UInt64) -> Bool {
-        count >= UInt64(Self.countMin)
-            && Double(count) * 1e6 > Double(all) * Double(limit.millionths)
+        // Most of a few are many, too.
+        guard count >= UInt64(Self.countMin) else { return count > all / 2 }
+        return Double(count) * 1e6 > Double(all) * Double(limit.millionths)
     }
 
     /// The requests of each build that were not verified, the builds with the most of them first.
@@ -122,6 +139,7 @@ package struct RolloutForecast: Sendable {
         out.member("rule", rule)
         out.member("to", ordered.text)
         out.member("confirm", asksConfirmation ? "needed" : "none")
+        out.member("doubt", doubt?.rawValue)
         out.member("limit", limit.text)
         out.member("seconds", part.seconds)
         out.member("counted_percent", counted.percent)
@@ -149,7 +167,13 @@ package struct RolloutForecasts: Sendable {
     package init(_ forecasts: [RolloutForecast]) { self.forecasts = forecasts }
 
     /// Whether the order needs confirmation for one of the rules.
-    package var asksConfirmation: Bool { forecasts.contains(where: \.asksConfirmation) }
+    package var asksConfirmation: Bool { doubt != nil }
+
+    /// The most serious reason of all rules; `nil` where the order needs no confirmation.
+    package var doubt: RolloutForecast.Doubt? {
+        let doubts = Set(forecasts.compactMap(\.doubt))
+        return [.manyRefused, .fewRequests, .noRequests].first { doubts.contains($0) }
+    }
 
     /// The text for people: a line for each rule, first those for which the order needs
     /// confirmation.
@@ -181,6 +205,7 @@ package struct RolloutForecasts: Sendable {
             if let order { out.member("order", order) }
             out.member("rule", "*")
             out.member("confirm", asksConfirmation ? "needed" : "none")
+            out.member("doubt", doubt?.rawValue)
             out.member("requests", requests)
             out.objects("rules", of: forecasts) { out, forecast in forecast.write(into: &out) }
             out.texts("lines", lines)
