@@ -166,6 +166,39 @@ import Testing
         #expect(ConfigurationLoader.adminListeners("absent.yaml", files: files).isEmpty)
     }
 
+    @Test func `a command names the listener itself, with the token's file`() throws {
+        var files = MemoryFiles()
+        files.files = ["t": Self.token, "open": Self.token, "short": "abc"]
+        files.permissions = ["t": 0o600, "open": 0o644, "short": 0o600]
+        func listener(
+            _ text: String,
+            _ token: String? = nil
+        ) throws -> (listener: AdminListener?, problems: [Problem]) {
+            let address = try #require(ServerAddress(text: text, allowsPortZero: false))
+            return ConfigurationLoader.adminListener(at: address, tokenFile: token, files: files)
+        }
+        for (text, token) in [
+            ("unix:/run/admin.sock", nil), ("10.0.0.5:9901", nil), ("127.0.0.1:9901", "t"),
+        ] {
+            let (listener, problems) = try listener(text, token)
+            expectEqual(problems.map(\.text), [])
+            #expect(listener?.token != nil || token == nil)
+            // The gateway says what it does not serve.
+            expectEqual(listener?.servesText, "probes, metrics, pages, calls")
+        }
+        for (text, token, found) in [
+            ("127.0.0.1:9901", "absent", "absent:1: admin.token_file: found "),
+            ("127.0.0.1:9901", "short", "short:1: admin.token_file: found no token in short"),
+            ("127.0.0.1:9901", "open", "open:1: admin.token_file: found a key with mode 644"),
+            ("unix:/run/admin.sock", "t", "t:1: admin.token_file: found it beside a Unix socket"),
+            ("10.0.0.5:9901", "t", "t:1: admin.token_file: found it beside 10.0.0.5:9901, to"),
+        ] {
+            let (listener, problems) = try listener(text, token)
+            #expect(listener == nil)
+            #expect(problems.first?.text.hasPrefix(found) == true, "\(problems)")
+        }
+    }
+
     @Test func `names of the admin listener are read in lower case, each once, without a port`()
         throws
     {

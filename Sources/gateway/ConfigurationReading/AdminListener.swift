@@ -21,6 +21,13 @@ package struct AdminListener: Sendable, Declared {
 
     private init(keyPath: String) { self.keyPath = keyPath }
 
+    /// A listener of a running gateway that a command names. The gateway knows what it serves.
+    init(asked address: ServerAddress, tokenFile: String?) {
+        keyPath = "admin"
+        (self.address, self.tokenFile) = (address, tokenFile)
+        if tokenFile == nil { calls = .any }
+    }
+
     package static let keys = Keys<Self> {
         Key("address", \.address, .listening)
             .means("Where operators connect. A Unix socket's file says who may.")

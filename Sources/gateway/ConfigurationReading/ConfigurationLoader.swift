@@ -86,6 +86,22 @@ package enum ConfigurationLoader {
         return stated.settings.admin.map { $0.readingToken(named) }
     }
 
+    /// The admin listener of a running gateway at an address, for commands that get no
+    /// configuration; `nil`, with problems, where the token can't be used.
+    ///
+    /// - tokenFile: the file of the token that the listener asks for; `nil` for none.
+    package static func adminListener(
+        at address: ServerAddress,
+        tokenFile: String?,
+        files: some ConfigurationFiles = DiskFiles()
+    ) -> (listener: AdminListener?, problems: [Problem]) {
+        let log = ProblemLog()
+        log.note(Problem.Place(file: tokenFile ?? "", line: 1), of: "admin")
+        let named = NamedFiles(folder: "", disk: files, log: log)
+        let listener = AdminListener(asked: address, tokenFile: tokenFile).readingToken(named)
+        return (log.hasErrors ? nil : listener, log.sorted)
+    }
+
     private static func stated(
         _ path: String,
         files: some ConfigurationFiles,

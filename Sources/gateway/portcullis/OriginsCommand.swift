@@ -92,7 +92,54 @@ struct AdminOptions: ParsableArguments {
         name: .customLong("config"),
         help: "The gateway's configuration file; it names the admin listener."
     )
-    var file: String
+    var file: String?
+
+    @Option(
+        name: .customLong("admin"),
+        help: ArgumentHelp(
+            """
+            In its place: the address of the admin listener, as unix:/run/portcullis/admin.sock or \
+            127.0.0.1:9901. No file is read, so that it works whatever is wrong with the files.
+            """,
+            valueName: "address"
+        )
+    )
+    var address: String?
+
+    @Option(help: "With --admin: the file of the token that this address asks for.")
+    var tokenFile: String?
+
+    func validate() throws {
+        guard (file == nil) != (address == nil) else {
+            throw ValidationError(
+                "say which gateway is asked: --config FILE, or --admin ADDRESS, as "
+                    + "--admin unix:/run/portcullis/admin.sock"
+            )
+        }
+        guard tokenFile == nil || address != nil else {
+            throw ValidationError("--token-file goes with --admin; a configuration names its own")
+        }
+    }
+
+    /// The gateway; prints every problem and exits 1 where nothing says how it is asked.
+    func asked() throws -> AskedGateway {
+        if let file { return try LoadedFile.gateway(file) }
+        let text = address ?? ""
+        let place = text.hasPrefix("/") ? "unix:" + text : text
+        guard let address = ServerAddress(text: place, allowsPortZero: false) else {
+            StandardError.write(
+                "portcullis: --admin \(text): use unix:/path, 127.0.0.1:9901 or another address"
+            )
+            throw ExitStatus.usage
+        }
+        let (listener, problems) = ConfigurationLoader.adminListener(
+            at: address,
+            tokenFile: tokenFile
+        )
+        for problem in problems { StandardError.write(problem.text) }
+        guard let listener else { throw ExitStatus.no }
+        return AskedGateway(listeners: [listener], configuration: nil)
+    }
 
     /// Asks the gateway and ends the process: with the closure's status after a success, otherwise
     /// with 1.
@@ -103,7 +150,7 @@ struct AdminOptions: ParsableArguments {
         about rule: String? = nil,
         _ succeeded: @escaping @Sendable (HTTPResponse) -> ExitStatus
     ) throws -> Never {
-        let asked = try LoadedFile.gateway(file)
+        let asked = try asked()
         Self.send(request, rule, to: asked) { succeeded($0).end() }
         dispatchMain()
     }
@@ -154,7 +201,8 @@ struct AdminOptions: ParsableArguments {
             "the address is one of another server, which does not answer to localhost"
         case "token-missing":
             "the gateway asks for a token, and this command has none; set `token_file` as the "
-                + "gateway has it, and run the command as a user who may read that file"
+                + "gateway has it, or use --token-file with --admin, and run the command as a user "
+                + "who may read that file"
         case "token-wrong":
             "the gateway has another token than the file of `token_file` now; reload the gateway, "
                 + "which reads the file again"

@@ -53,7 +53,7 @@ struct RolloutCommand: ParsableCommand {
         guard RolloutNote.isPlain(why, max: RolloutNote.whyMax) else {
             throw ValidationError("--why is one line of at most \(RolloutNote.whyMax) bytes")
         }
-        let asked = try LoadedFile.gateway(gateway.file)
+        let asked = try gateway.asked()
         let (rule, yes, why, json) = (request.rule, yes, why, json)
         @Sendable func call(_ page: String, after order: Int64?) -> AdminCall.Request {
             let call = RolloutRequest.Call(request, why: why, after: order)
@@ -95,7 +95,7 @@ struct RolloutCommand: ParsableCommand {
 
     /// Shows how the rules stand.
     private func show() throws -> Never {
-        let (asked, json) = (try LoadedFile.gateway(gateway.file), json)
+        let (asked, json) = (try gateway.asked(), json)
         let page = json ? "/status" : "/rollout"
         AdminOptions.send(.init(.get, page, at: .page), nil, to: asked) { response in
             if json { StatusPage.print(["rules"], of: response.content).end() }

@@ -128,7 +128,15 @@ enum LoadedFile {
             )
             return AskedGateway(listeners: listeners, configuration: nil)
         }
-        let configuration = try taken(loaded.configuration, file: file, problems: loaded.problems)
+        guard let configuration = loaded.configuration else {
+            for problem in loaded.errors { StandardError.write(problem.text) }
+            StandardError.write(
+                "\(file): refused, and it does not say where the gateway is asked; next: name its "
+                    + "admin listener in the place of the file, as in --admin "
+                    + "unix:/run/portcullis/admin.sock; `portcullis check \(file)` says more"
+            )
+            throw ExitStatus.no
+        }
         return AskedGateway(listeners: listeners, configuration: configuration)
     }
 
