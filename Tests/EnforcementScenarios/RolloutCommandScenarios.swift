@@ -4,6 +4,7 @@ import Glibc
 import LoopbackKit
 import RequestBinding
 import SoftwareAuthenticator
+import TestSupport
 import Testing
 
 extension Scenarios {
@@ -237,6 +238,65 @@ extension Scenarios {
             try expectEqual(stand.answers(gateway), [200])
         }
 
+        @Test func `with the listener's address, it works without any file`() throws {
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            try expectEqual(stand.answers(gateway), [401])
+            let text = try String(contentsOfFile: stand.config, encoding: .utf8)
+            try stand.scenario.write("portcullis.yaml", text + "\nfoo: [\n")
+            let stuck = try stand.run("--all", "observe")
+            expectEqual(stuck.status, 1)
+            let socket = "unix:/run/portcullis/admin.sock"
+            #expect(stuck.complained.contains("as in --admin \(socket);"), "\(stuck)")
+            try FileManager.default.removeItem(atPath: stand.config)
+            #expect(try stand.run().complained.contains("as in --admin \(socket);"))
+            func run(_ words: String...) throws -> Scenario.Result {
+                let admin = ["--admin", "unix:" + stand.scenario.path("admin.sock")]
+                return try stand.scenario.portcullis(words + admin)
+            }
+            let done = try run("rollout", "--all", "observe", "--why", "on fire")
+            expectEqual(done.status, 0, "\(done)")
+            expectEqual(done.printed, "all rules: each rule's own → observe\n")
+            expectEqual(done.complained, "")
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(run("rollout").status, 0)
+            try expectEqual(run("report").status, 0)
+            try expectEqual(run("origins", "list").status, 0)
+            // One of the two, and no token where a file says who may call.
+            for words in [["--config", stand.config], ["--token-file", "t"]] {
+                let wrong = try stand.scenario.portcullis(
+                    ["rollout", "--admin", "unix:" + stand.scenario.path("admin.sock")] + words
+                )
+                #expect(wrong.status != 0, "\(wrong)")
+            }
+            try expectEqual(stand.scenario.portcullis("rollout").status, 2)
+            try expectEqual(stand.scenario.portcullis("rollout", "--admin", "nowhere").status, 2)
+        }
+
+        @Test func `an order that is not answered in time may hold, and the command says so`()
+            throws
+        {
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            try expectEqual(stand.answers(gateway), [401])
+            gateway.child.signal(SIGSTOP)
+            let late = try stand.run("--all", "observe")
+            gateway.child.signal(SIGCONT)
+            expectEqual(late.status, 1)
+            #expect(late.complained.contains("does not answer in time"), "\(late)")
+            #expect(!late.complained.contains("nothing has changed"), "\(late)")
+            #expect(late.complained.contains("not known whether the order holds"), "\(late)")
+            #expect(late.complained.contains("next: `portcullis rollout` lists"), "\(late)")
+            #expect(try eventually { try stand.answers(gateway) == [200] })
+            // What asks changes nothing.
+            gateway.child.signal(SIGSTOP)
+            let asked = try stand.run()
+            gateway.child.signal(SIGCONT)
+            #expect(!asked.complained.contains("not known whether"), "\(asked)")
+        }
+
         @Test func `a rule whose file does not say how to verify takes no order`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
@@ -418,6 +478,26 @@ extension Scenarios {
             try expectEqual(stand.answers(gateway), [401])
         }
 
+        @Test func `where only a few requests were judged, an order needs --yes`() throws {
+            let rules = Self.rules.replacing("mode: enforce", with: "mode: observe")
+            let stand = try Stand(rules: rules)
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            let client = gateway.client()
+            for _ in 0..<9 { try expectEqual(client.send("GET", "/v1/orders").status, 200) }
+            let most = try stand.run("orders", "100%")
+            expectEqual(most.status, 1)
+            #expect(most.complained.contains("would have refused 9 of 9 requests"), "\(most)")
+            #expect(most.complained.contains("this would refuse many clients"), "\(most)")
+            // Of addresses that none of them has.
+            let few = try stand.run("orders", "1%")
+            expectEqual(few.status, 1, "\(few)")
+            #expect(few.complained.contains(" of 9 requests"), "\(few)")
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.run("orders", "100%", "--yes").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
+        }
+
         @Test func `an order after a cut line of the audit log has a line of its own`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }
@@ -478,26 +558,6 @@ extension Scenarios {
             _ = try stand.run("orders", "25%")
             // Seven standard deviations to either side of 50.
             #expect((8...92).contains(try refused()))
-        @Test func `where only a few requests were judged, an order needs --yes`() throws {
-            let rules = Self.rules.replacing("mode: enforce", with: "mode: observe")
-            let stand = try Stand(rules: rules)
-            defer { stand.scenario.end() }
-            let gateway = try stand.scenario.serve()
-            let client = gateway.client()
-            for _ in 0..<9 { try expectEqual(client.send("GET", "/v1/orders").status, 200) }
-            let most = try stand.run("orders", "100%")
-            expectEqual(most.status, 1)
-            #expect(most.complained.contains("would have refused 9 of 9 requests"), "\(most)")
-            #expect(most.complained.contains("this would refuse many clients"), "\(most)")
-            // Of addresses that none of them has.
-            let few = try stand.run("orders", "1%")
-            expectEqual(few.status, 1, "\(few)")
-            #expect(few.complained.contains(" of 9 requests"), "\(few)")
-            try expectEqual(stand.answers(gateway), [200])
-            try expectEqual(stand.run("orders", "100%", "--yes").status, 0)
-            try expectEqual(stand.answers(gateway), [401])
-        }
-
             _ = try stand.run("orders", "0%")
             try expectEqual(refused(), 0)
         }

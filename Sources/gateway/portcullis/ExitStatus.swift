@@ -142,9 +142,14 @@ enum ExitStatus: Int32, CaseIterable, Error {
             .init(
                 command: "rollout",
                 yes: "the order is given, or all of it is printed",
-                no: "nothing has changed: not confirmed, refused, or no gateway answers"
+                no: "not confirmed or refused, so that nothing has changed; or no gateway answers, "
+                    + "and the message says whether the order may hold"
             ),
-            .init(command: "upgrade", yes: "another process serves", no: "nothing has changed"),
+            .init(
+                command: "upgrade",
+                yes: "another process serves",
+                no: "refused, so that nothing has changed; or no answer, and the log says more"
+            ),
             .init(
                 command: "why",
                 yes: printed,

@@ -38,6 +38,23 @@ package enum AdminCall {
             (self.method, self.page, self.content) = (method, page, content)
             (self.access, self.milliseconds) = (access, milliseconds)
         }
+
+        /// What is not known of a change that was sent and not answered, and the next step; empty
+        /// for a request that changes nothing.
+        fileprivate var uncertainty: String {
+            switch page {
+            case "/rollout/change":
+                "; it is not known whether the order holds, since it may still take effect; next: "
+                    + "`portcullis rollout` lists what holds"
+            case "/origins/drain", "/origins/undrain":
+                "; it is not known whether the change holds, since it may still take effect; next: "
+                    + "`portcullis origins list` shows how the servers stand"
+            case "/upgrade":
+                "; it is not known which process serves; next: the gateway's log says how the "
+                    + "upgrade went"
+            default: ""
+            }
+        }
     }
 
     /// Asks the first listener that serves such requests, and the next one where no gateway answers
@@ -84,7 +101,7 @@ package enum AdminCall {
             if case .failure(.unreachable) = result, !rest.isEmpty {
                 return send(request, to: rest, on: loop, ended)
             }
-            ended(result.mapError { Fault(text: text(of: $0, name)) })
+            ended(result.mapError { Fault(text: text(of: $0, name, request)) })
         }
     }
 
@@ -132,15 +149,15 @@ package enum AdminCall {
         return HTTPClient(origin, settings, on: loop)
     }
 
-    private static func text(of fault: CallFault, _ name: String) -> String {
+    private static func text(of fault: CallFault, _ name: String, _ request: Request) -> String {
         switch fault {
         case .unreachable:
             "no gateway answers at \(name); is it running, and may this user connect?"
         case .timedOut, .firstByteTimedOut, .stalled:
-            "the gateway at \(name) does not answer in time"
+            "the gateway at \(name) does not answer in time\(request.uncertainty)"
         case .closed, .responseMalformed, .tooManyInterimResponses, .contentTooLarge,
             .targetMalformed:
-            "the answer of \(name) can't be read: \(fault)"
+            "the answer of \(name) can't be read: \(fault)\(request.uncertainty)"
         }
     }
 }
