@@ -108,10 +108,37 @@ extension Scenarios {
             try expectEqual(Self.shown(gateway), "first")
             // A file that is gone changes nothing either; its return does.
             expectEqual(unlink(first.key), 0)
-            try kept.write(toFile: first.key, atomically: true, encoding: .utf8)
+            try kept.write(toFile: wrong.key, atomically: true, encoding: .utf8)
+            chmod(wrong.key, 0o600)
+            expectEqual(rename(wrong.key, first.key), 0)
             try gateway.server.wait { $0.tls.fault == nil }
             try expectEqual(gateway.server.snapshot().tls.refusals, 1)
             try expectEqual(Self.shown(gateway), "first")
+        }
+
+        @Test func `a renewed key that every user may read is refused, as by a reload`() throws {
+            let folder = try TemporaryFolder.make()
+            defer { TemporaryFolder.remove(folder) }
+            let origin = try TestOrigin()
+            defer { origin.stop() }
+            let first = try TestCertificate("first", names: "DNS:first.test", in: folder)
+            let gateway = try Self.gateway([(first, "")], origin)
+            defer { gateway.stop() }
+            let renewed = try TestCertificate("renewed", names: "DNS:renewed.test", in: folder)
+            chmod(renewed.key, 0o644)
+            expectEqual(rename(renewed.key, first.key), 0)
+            expectEqual(rename(renewed.certificate, first.certificate), 0)
+            try gateway.server.wait { $0.tls.fault?.contains("a key with mode 644") == true }
+            let fault = try gateway.server.snapshot().tls.fault
+            #expect(
+                fault?.contains("listen[0].tls.certificates[0].key: ") == true,
+                "\(fault ?? "")"
+            )
+            #expect(fault?.contains("chmod o= \(first.key)") == true, "\(fault ?? "")")
+            try expectEqual(Self.shown(gateway), "first")
+            chmod(first.key, 0o600)
+            try gateway.server.wait { $0.tls.fault == nil }
+            try expectEqual(Self.shown(gateway), "renewed")
         }
 
         @Test func `a reload adds and removes certificates of a listener`() throws {

@@ -304,7 +304,7 @@ extension ListenSettings.TLS {
 extension NamedFiles {
     /// A file with a private key. A certificate that was given in its place may be read by all, and
     /// the problem is another one, which loading it finds.
-    func require(key: Located<String>) {
+    package func require(key: Located<String>) {
         guard let mode = require(key), !PEMContent(key.value, disk).isCertificateAlone else {
             return
         }

@@ -52,6 +52,24 @@ struct LoadedCertificates: Sendable {
         CertificateWatch.stamps(files(of: configuration))
     }
 
+    /// Checks who else may read the keys, which a start and a reload have done before they load
+    /// them.
+    mutating func checkKeys() {
+        let log = ProblemLog()
+        let files = NamedFiles(folder: "", disk: DiskFiles(), log: log)
+        let listeners = configuration.listeners.flatMap { $0.tls?.certificates ?? [] }.map {
+            ("\($0.keyPath).key", $0.keyFile)
+        }
+        let origins = configuration.origins.compactMap { origin in
+            origin.tls?.keyFile.map { ("origins.\(origin.name).tls.key", $0) }
+        }
+        for (keyPath, file) in listeners + origins {
+            let place = configuration.place(of: keyPath)
+            files.require(key: Located(value: file, place: place, keyPath: keyPath))
+        }
+        problems += log.problems
+    }
+
     // MARK: Listeners
 
     private mutating func load(

@@ -94,8 +94,10 @@ final class Certificates: Sendable {
         guard state.value.watch.saw(stamps) else { return watch() }
         let (configuration, tls) = (plane.configuration, surroundings)
         queue.async { [self] in
-            let loaded = LoadedCertificates(configuration, tls)
-            plane.perform { self.replaced(by: loaded, number) }
+            var loaded = LoadedCertificates(configuration, tls)
+            if !loaded.hasErrors { loaded.checkKeys() }
+            let next = loaded
+            plane.perform { self.replaced(by: next, number) }
         }
     }
 
