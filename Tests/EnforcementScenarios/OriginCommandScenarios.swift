@@ -38,7 +38,12 @@ extension Scenarios {
             expectEqual(listed.status, 0)
             #expect(listed.printed.hasPrefix("shop\t\(server)\tup\tweight 1\t0 active\t"))
             #expect(listed.printed.hasSuffix("\tlast failure: never\tlast check: never\n"))
-            let drained = try run("drain", server)
+            let asked = try run("drain", server)
+            expectEqual(asked.status, 1)
+            #expect(asked.complained.contains("no other server of shop is up"), "\(asked)")
+            #expect(asked.complained.contains("portcullis: nothing has changed"), "\(asked)")
+            try expectEqual(client.send("GET", "/").status, 200)
+            let drained = try run("drain", server, "--yes")
             expectEqual(drained.status, 0)
             expectEqual(drained.printed, "\(server) gets no new requests\n")
             try expectEqual(client.send("GET", "/").reason, "origin-down")
@@ -67,13 +72,9 @@ extension Scenarios {
             )
             _ = try scenario.serve()
             for (change, text) in [("drain", "no new requests"), ("undrain", "requests again")] {
-                let done = try scenario.portcullis(
-                    "origins",
-                    change,
-                    "--config",
-                    scenario.path("portcullis.yaml"),
-                    server
-                )
+                let words = ["origins", change, "--config", scenario.path("portcullis.yaml")]
+                let more = change == "drain" ? [server, "--yes"] : [server]
+                let done = try scenario.portcullis(words + more)
                 expectEqual(done.status, 0, "\(done)")
                 expectEqual(done.printed, "\(server) gets \(text)\n")
             }

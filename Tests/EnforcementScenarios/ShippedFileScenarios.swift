@@ -125,7 +125,7 @@ extension Scenarios {
             try run(scenario, "rollout", rule, "file")
             let server = "127.0.0.1:\(origin.port)"
             #expect(try run(scenario, "origins", "list").contains(server))
-            try run(scenario, "origins", "drain", server)
+            try run(scenario, "origins", "drain", server, "--yes")
             try run(scenario, "origins", "undrain", server)
             if shipped.isFleet { #expect(try run(scenario, "fleet", "status").contains("serving")) }
             try expectMetricsOnly(gateway, shipped)

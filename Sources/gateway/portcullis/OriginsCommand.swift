@@ -50,19 +50,60 @@ struct OriginsDrainCommand: ParsableCommand {
         abstract: "Send a server no new requests. Those that it has end by themselves.",
         discussion: """
             It stays drained over a reload and an upgrade, until `undrain` or a restart. `origins \
-            list` shows how many requests it still has.
+            list` shows how many requests it still has. Where no other server of an origin is up, \
+            its requests would be answered 503 `origin-down`: that needs --yes, or a yes at the \
+            terminal.
             """
     )
 
     @OptionGroup var gateway: AdminOptions
 
+    @Flag(help: "Drain it also where no other server is up, or nothing says so.")
+    var yes = false
+
     @Argument(help: "The server, as the configuration has it.")
     var server: String
 
     func run() throws {
-        let content = Array(server.utf8)
-        try gateway.call(.init(.post, "/origins/drain", at: .call, content: content)) { _ in
-            ExitStatus(isYes: StandardOutput.write("\(server) gets no new requests\n"))
+        let (asked, server) = (try gateway.asked(), server)
+        @Sendable func drain() {
+            let content = Array(server.utf8)
+            let request = AdminCall.Request(.post, "/origins/drain", at: .call, content: content)
+            AdminOptions.send(request, nil, to: asked) { _ in
+                let isWritten = StandardOutput.write("\(server) gets no new requests\n")
+                ExitStatus(isYes: isWritten).end()
+            }
+        }
+        if yes {
+            drain()
+            dispatchMain()
+        }
+        AdminOptions.send(.init(.get, "/status", at: .page), nil, to: asked) { response in
+            guard let outlook = try? DrainOutlook(without: server, response.content.span) else {
+                StandardError.write(Self.unknown("the gateway's page /status can't be read"))
+                ExitStatus.no.end()
+            }
+            guard Self.isConfirmed(outlook) else { ExitStatus.no.end() }
+            drain()
+        } unanswered: {
+            StandardError.write(Self.unknown($0))
+        }
+        dispatchMain()
+    }
+
+    /// - fault: why nothing says which servers are up.
+    private static func unknown(_ fault: String) -> String {
+        "portcullis: nothing has changed: \(fault); --yes drains without knowing the other servers"
+    }
+
+    private static func isConfirmed(_ outlook: DrainOutlook) -> Bool {
+        guard !outlook.origins.isEmpty else { return true }
+        let names = outlook.origins.joined(separator: ", ")
+        StandardError.write(
+            "no other server of \(names) is up: requests would be answered 503 origin-down"
+        )
+        return Confirmation.isGiven {
+            "no other server is up; next: see `portcullis origins list`, or add --yes"
         }
     }
 }
