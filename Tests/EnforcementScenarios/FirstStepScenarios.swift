@@ -136,6 +136,25 @@ extension Scenarios {
             let gateway = try scenario.serve("portcullis/portcullis.yaml")
             try expectEqual(HTTPClient(port: gateway.port).send("GET", "/a").status, 200)
             try expectEqual(origin.seen(1)[0].head.value("app-attest-verdict"), nil)
+            // The next step, as its comments say, takes a reload and no restart.
+            let changes = [
+                ("portcullis/portcullis.yaml", "# apps:\n#   - {", "apps:\n  - {"),
+                ("portcullis/rules/10-first.yaml", "mode: off ", "mode: observe "),
+            ]
+            for (file, old, new) in changes {
+                let text = try String(contentsOfFile: scenario.path(file), encoding: .utf8)
+                #expect(text.contains(old), "\(file)")
+                try scenario.write(file, text.replacing(old, with: new))
+            }
+            gateway.child.signal(SIGHUP)
+            _ = try gateway.child.wait(for: "reload") { _, complained in
+                complained.contains("generation 2") ? true : nil
+            }
+            try expectEqual(HTTPClient(port: gateway.port).send("GET", "/a").status, 200)
+            try expectEqual(
+                origin.seen(2)[1].head.value("app-attest-reason"),
+                "assertion-missing"
+            )
         }
 
         @Test(arguments: [

@@ -111,8 +111,8 @@ package struct FirstConfiguration {
                 # \(rule).
                 # apps:
                 #   - { id: ABCDE12345.com.example.app, environments: [production] }
-                # The keys of devices, in a file that only the gateway may read:
-                # store: { sqlite: portcullis.db }
+
+                \(store)
                 """
         }
         let trust =
@@ -124,10 +124,15 @@ package struct FirstConfiguration {
               - id: \(quoted(app))
                 \(trust)
 
-            # The keys of devices, in a file that only the gateway may read.
-            store: { sqlite: portcullis.db }
+            \(store)
             """
     }
+
+    /// Also without an app: a store can't be added later without a restart.
+    private static let store = """
+        # The keys of devices, in a file that only the gateway may read.
+        store: { sqlite: portcullis.db }
+        """
 
     private static func rule(_ options: Options) -> String {
         let names = options.testRoot == nil ? nil : options.app
