@@ -87,7 +87,8 @@ package struct StoreProblem: Error, Hashable, Sendable, CustomStringConvertible 
             "move the files that the gateway has open back, or, to use those that are there now, "
                 + "restart the gateway and do this again"
         case .older:
-            "put the newest copy back; to go on with this one, start once with "
+            "put the newest copy back, or, where a gateway runs that has the files open, move "
+                + "those back, so that nothing is lost; to go on with this one, start once with "
                 + "--accept-older-store: what was stored since is lost, so keys revoked since "
                 + "pass, and devices enrolled since enrol again; so that nothing is replayed, a "
                 + "key is good again only with a challenge, and a rule without one has it "
