@@ -467,6 +467,31 @@ extension Scenarios {
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `off in the files ends an order to enforce for the whole fleet`() throws {
+            let fleet = try Self.fleet(2)
+            defer { fleet.end() }
+            /// Changes the mode at each gateway, which reads its file at a start.
+            func take(_ mode: String, to next: String) throws {
+                for number in 0..<2 {
+                    try fleet.stop(number)
+                    try fleet.rewrite(number, "mode: \(mode)", "mode: \(next) # orders")
+                    try fleet.start(number)
+                }
+            }
+            try take("enforce", to: "observe")
+            let given = try fleet.order(at: 0, #""rule":"orders","to":"100%""#)
+            #expect(given.object?["order"] as? Int == 1)
+            #expect(try eventually { try fleet.unproven() == [401, 401] })
+            try take("observe # orders", to: "off")
+            #expect(try eventually { try fleet.versions() == [2, 2] })
+            let change = try #require(try fleet.audit(at: 1).last)
+            #expect(change["to"] as? String == "no order")
+            #expect(change["by"] as? String == "portcullis")
+            try take("off # orders", to: "observe")
+            try expectEqual(fleet.unproven(), [200, 200])
+        }
+
+        @Test(.enabled(if: DatabaseServer.programs != nil))
         func `gateways with different rules are an alarm`() throws {
             let fleet = try Self.fleet(2)
             defer { fleet.end() }

@@ -201,6 +201,53 @@ extension Scenarios {
             try expectEqual(second.stop(), 0)
         }
 
+        @Test func `off in the file ends an order to enforce, and keeps what refuses fewer`() throws
+        {
+            let stand = try Stand()
+            defer { stand.scenario.end() }
+            let gateway = try stand.scenario.serve()
+            var generation = 1
+            func reload(_ mode: String) throws {
+                try stand.configure(Self.rules.replacing("mode: enforce", with: "mode: \(mode)"))
+                generation += 1
+                gateway.child.signal(SIGHUP)
+                _ = try gateway.child.wait(for: "reload") { [generation] _, complained in
+                    complained.contains("generation \(generation)\n") ? true : nil
+                }
+            }
+            try reload("observe")
+            try expectEqual(stand.run("orders", "100%", "--yes").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
+            let enforced = try stand.scenario.portcullis("check", stand.config)
+            #expect(enforced.printed.contains("found observe, and the order 100% for it ("))
+            #expect(!enforced.printed.contains("no rule is enforced"), "\(enforced)")
+            try reload("off")
+            #expect(try eventually { try stand.audit().last?["to"] == "no order" })
+            try expectEqual(stand.audit().last?["by"], "portcullis")
+            try reload("observe")
+            try expectEqual(stand.answers(gateway), [200])
+            #expect(try stand.run().printed.contains("orders\tobserve\tfile\tfile: observe\n"))
+            // An order of less than the file holds.
+            try reload("enforce")
+            try expectEqual(stand.run("orders", "0%", "--why", "slowly").status, 0)
+            try reload("off")
+            let kept = "\tfile: off\tkept order: at most 0% ("
+            #expect(try eventually { try stand.run().printed.contains(kept) })
+            let text = try #require(try stand.status()["orders"]?["kept_order"] as? String)
+            #expect(text.hasSuffix("uid \(getuid()): slowly)"), "\(text)")
+            let explained = try stand.scenario.portcullis(
+                "explain",
+                stand.config,
+                "GET",
+                "/v1/orders"
+            )
+            #expect(explained.printed.contains("a kept order changes nothing now: at most 0% ("))
+            try reload("enforce")
+            try expectEqual(stand.answers(gateway), [200])
+            try expectEqual(stand.run("orders", "file", "--yes").status, 0)
+            try expectEqual(stand.answers(gateway), [401])
+        }
+
         @Test func `the emergency switch stops every refusal, and no denial`() throws {
             let stand = try Stand()
             defer { stand.scenario.end() }

@@ -16,7 +16,8 @@ package struct Check: Sendable {
     /// Reports on the configuration that was loaded from a file, under the user's name of the file.
     package init(_ loaded: LoadedConfiguration, file: String) {
         (self.loaded, self.file) = (loaded, file)
-        coverage = loaded.configuration.map { Coverage($0) }
+        let orders = loaded.orders.enforcing
+        coverage = loaded.configuration.map { Coverage($0.ordered(by: orders)) }
         // Without any admin listener the summary says so: that is asked for.
         let silence = loaded.configuration.flatMap { $0.admin.isEmpty ? nil : $0.commandProblem }
         warnings = loaded.warnings + [silence].compactMap(\.self)
@@ -34,7 +35,8 @@ package struct Check: Sendable {
             return Self.text(loaded.problems.map(\.text) + assumed + [end])
         }
         var lines = Self.summary(configuration, loaded.orders)
-        lines += Self.lines(coverage, configuration) + warnings.map(\.text) + assumed
+        let enforced = configuration.ordered(by: loaded.orders.enforcing)
+        lines += Self.lines(coverage, enforced) + warnings.map(\.text) + assumed
         let count = warnings.count + coverage.warningCount
         let more = assumed.isEmpty ? "" : ", \(assumed.count) assumed"
         return Self.text(lines + ["\(file): ok, \(Self.count(count, "warning"))\(more)"])

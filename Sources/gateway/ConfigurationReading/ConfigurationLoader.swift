@@ -149,7 +149,8 @@ package enum ConfigurationLoader {
 }
 
 extension RolloutOrders {
-    /// Orders that have no effect with a configuration.
+    /// Orders that have no effect with a configuration, and those that enforce a rule whose file
+    /// observes.
     package func problems(_ configuration: GatewayConfiguration) -> [Problem] {
         let rules = configuration.fileRules.rules
         let places = Dictionary(
@@ -167,13 +168,27 @@ extension RolloutOrders {
                     use: "`portcullis rollout --config FILE \(id) file` to forget the order"
                 )
             }
-            guard !rule.mode.verifies else { return nil }
+            let standing = standing(of: rule)
+            let forget = "`portcullis rollout --config FILE \(id) file`"
+            if rule.mode == .observe, standing.rule.mode == .enforce {
+                return Problem(
+                    .warning,
+                    at: place,
+                    "\(id).mode",
+                    found: "observe, and \(what), which enforces it",
+                    use: "\(forget) to observe, or enforce in the file"
+                )
+            }
+            guard standing.keptText != nil, standing.source != .emergency else { return nil }
+            let isEnding = if case .share = entry.order { true } else { false }
             return Problem(
                 .warning,
                 at: place,
                 "\(id).mode",
-                found: "\(rule.mode.rawValue), and \(what), which has no effect",
-                use: "observe or enforce, or `portcullis rollout --config FILE \(id) file`"
+                found: "\(rule.mode.rawValue), and \(what), which has no effect"
+                    + (isEnding ? ", and ends with this file" : ""),
+                use: rule.mode.verifies
+                    ? "\(forget) to forget it" : "observe or enforce, or \(forget)"
             )
         }
     }

@@ -232,6 +232,7 @@ package final class GatewayServer: @unchecked Sendable {
         plane.log.notice("\(loops) event loops, \(rules) rules, \(judging.decider.keys.count) keys")
         if let text = plane.configuration.spillText { plane.log.notice("\(text)") }
         lifecycle.began()
+        parts.rollouts.obeyFiles(after: nil)
     }
 
     /// Ends: no new connections; requests under way are finished; the store is closed. A second

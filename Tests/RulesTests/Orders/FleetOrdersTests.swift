@@ -110,6 +110,21 @@ import Testing
         expectEqual(modes(orders), ["enforce", "observe"])
     }
 
+    @Test func `what a file ends holds at once without the database, and is written later`() throws
+    {
+        let request = RolloutRequest.order(.share(.whole), rule: "orders")
+        var orders = FleetOrders(version: 4, agreed: try agreed(request))
+        let ended = RolloutRequest.order(.atMost(.whole), rule: "orders")
+        try expectEqual(orders.pend(ended, note: note, rules: rules)?.to, "no order")
+        #expect(orders.orders(rules).isEmpty)
+        orders = try FleetOrders(json: orders.json.span)
+        expectEqual(orders.pending.map(\.request), [ended])
+        // A newer order about the rule counts.
+        let next = try agreed(.order(.observe, rule: "orders"))
+        try expectEqual(orders.take(version: 5, next, [change(5, "orders")]).count, 1)
+        expectEqual(modes(orders), ["observe", "enforce"])
+    }
+
     @Test func `what may refuse more clients waits for the database`() throws {
         var orders = FleetOrders(version: 4, agreed: try agreed(.observeAll))
         let before = orders

@@ -327,6 +327,100 @@ import Testing
         #expect(orders.isEmpty)
     }
 
+    /// `orders` in one mode, and a default that denies.
+    private static func file(_ mode: Mode, _ schedule: Rollout.Schedule? = nil) throws -> RuleSet {
+        var demands = Rule.Demands(salt: "orders", mode: mode)
+        if let schedule { demands.rollout = Rollout(schedule, salt: "orders") }
+        let match = RouteMatch(path: try PathPattern("/orders"))
+        let rule = Rule(
+            id: "orders",
+            index: 0,
+            match: match,
+            origin: OriginIndex(0),
+            demands: demands
+        )
+        let fallback = Rule(id: "default", index: 1, match: .all, origin: nil, mode: .deny)
+        return try #require(RuleSet([rule], default: fallback))
+    }
+
+    /// The orders after the files, one after the other, with an order for `orders` under the first.
+    private static func orders(_ text: String, through files: [RuleSet]) throws -> RolloutOrders {
+        var orders = RolloutOrders()
+        let request = RolloutRequest.order(try share(text), rule: "orders")
+        _ = try orders.take(request, note: try note("build 7"), rules: files[0])
+        for (before, after) in zip(files, files.dropFirst()) {
+            for request in orders.ended(by: after, after: before) {
+                #expect(!request.mayRefuse)
+                _ = try orders.take(request, note: try note(), rules: after)
+            }
+            orders = try RolloutOrders(json: orders.json.span)
+        }
+        return orders
+    }
+
+    @Test(arguments: [Mode.off, .deny])
+    func `a file that takes a rule to off or deny ends its order to enforce`(mode: Mode) throws {
+        let (watched, silent) = (try Self.file(.observe), try Self.file(mode))
+        var orders = try Self.orders("100%", through: [watched])
+        expectEqual(orders.rules(watched).rules[0].modeText, "enforce")
+        let standing = orders.standing(of: silent.rules[0])
+        expectEqual(standing.rule.mode, mode)
+        expectEqual(standing.keptText, "100% (2026-09-21T14:13:20Z, uid 1000: build 7)")
+        let request = try #require(orders.ended(by: silent, after: watched).first)
+        let change = try orders.take(request, note: try Self.note(), rules: silent)
+        expectEqual([change.from, change.to], ["order 100%", "no order"])
+        #expect(orders.isEmpty)
+        expectEqual(orders.rules(watched).rules[0].modeText, "observe")
+        #expect(throws: RolloutOrders.Fault.noSuchOrder) {
+            try orders.take(request, note: try Self.note(), rules: silent)
+        }
+    }
+
+    @Test func `what an order keeps a file from enforcing outlives off in the file`() throws {
+        let (watched, silent) = (try Self.file(.observe), try Self.file(.off))
+        let whole = try Self.file(.enforce)
+        func part(_ percent: String) throws -> RuleSet {
+            try Self.file(.enforce, .fixed(try #require(Share(percent: percent))))
+        }
+        let orders = try Self.orders("10%", through: [whole, silent])
+        expectEqual(orders.standing(of: silent.rules[0]).keptText?.hasPrefix("at most 10% ("), true)
+        let lowered = orders.standing(of: whole.rules[0])
+        expectEqual(lowered.text, "enforce, 10% by key (command)")
+        expectEqual(lowered.keptText, nil)
+        // It enforces for no client for whom the file does not.
+        for (file, text) in [
+            (watched, "observe (file)"), (try part("5%"), "enforce, 5% by key (file)"),
+        ] {
+            let standing = orders.standing(of: file.rules[0])
+            expectEqual(standing.text, text)
+            expectEqual(standing.keptText?.hasPrefix("at most 10% ("), true)
+        }
+        for text in ["observe", "off", "0%"] {
+            let kept = try Self.orders(text, through: [whole, silent, whole])
+            expectEqual(kept.standing(of: whole.rules[0]).rule.refusesAnyone, false, "\(text)")
+        }
+    }
+
+    @Test func `a ramp ends at the share of an order that off has lowered`() throws {
+        let (from, to) = (Self.now, Self.now.advanced(bySeconds: 1_000))
+        let ramp = try Self.file(.enforce, .growing(from: from, to: to, start: .none, end: .whole))
+        let orders = try Self.orders("10%", through: [ramp, try Self.file(.off)])
+        let rollout = orders.standing(of: ramp.rules[0]).rule.rollout
+        for (second, share) in [(0, 0), (50, 50_000), (100, 100_000), (999, 100_000)] {
+            let time = from.advanced(bySeconds: Int64(second))
+            expectEqual(rollout.share(at: time).millionths, share, "\(second)")
+        }
+    }
+
+    @Test func `an order that a file waits for is not ended by it`() throws {
+        let (watched, silent) = (try Self.file(.observe), try Self.file(.off))
+        let orders = try Self.orders("10%", through: [watched])
+        // Given at another gateway of the fleet, before this one has the new file.
+        expectEqual(orders.ended(by: silent, after: silent), [])
+        expectEqual(orders.ended(by: watched, after: silent), [])
+        expectEqual(orders.ended(by: silent, after: nil).count, 1)
+    }
+
     @Test func `the emergency switch stops refusals alone, and orders outlive it`() throws {
         var orders = RolloutOrders()
         let rules = try Self.rules()
@@ -455,5 +549,12 @@ import Testing
         expectEqual((call != nil), isGood)
         guard let call else { return }
         try expectEqual(RolloutRequest.Call(call.json.span), call)
+    }
+}
+
+extension Rule {
+    /// Whether it refuses a client at all.
+    fileprivate var refusesAnyone: Bool {
+        mode == .enforce && rollout.schedule != .fixed(.none)
     }
 }

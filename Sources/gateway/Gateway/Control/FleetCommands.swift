@@ -67,7 +67,8 @@ package struct FleetCommands: Sendable {
         }
         switch outcome {
         case .given(let change): return (change, ordering.orders.version)
-        case .impossible(.unknownRule): throw Fault(text: "no rule has this id")
+        case .impossible(.unknownRule), .impossible(.noSuchOrder):
+            throw Fault(text: "no rule has this id")
         case .impossible(.verifiesNothing):
             throw Fault(text: "the rule's file says off or deny, and not what requests must carry")
         case .impossible(.full): throw Fault(text: "too many rules have an order")

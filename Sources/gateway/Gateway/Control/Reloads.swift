@@ -130,10 +130,12 @@ final class Reloads: Sendable {
         for problem in problems { plane.log.warning("\(problem)") }
         switch loaded {
         case .success(let next):
+            let before = plane.configuration.fileRules
             apply(next)
             // Operators have changed a rollout while files were read.
             if orders != parts.rollouts.orders { serveOrderedRules() }
             parts.rollouts.warn()
+            parts.rollouts.obeyFiles(after: before)
             parts.guards.start()
         case .failure(let error): refuse(error)
         }

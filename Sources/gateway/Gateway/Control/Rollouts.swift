@@ -223,6 +223,26 @@ final class Rollouts: OrderTaking {
     /// Accepts orders again: the upgrade has failed.
     func reopen() { plane.perform { self.state.value.isClosed = false } }
 
+    /// Ends the orders that the files end: see ``RolloutOrders/ended(by:after:)``.
+    ///
+    /// - before: the rules of the files until now; `nil` at the start.
+    func obeyFiles(after before: RuleSet?) {
+        for request in orders.ended(by: plane.configuration.fileRules, after: before) {
+            let call = RolloutRequest.Call(request, why: "its file verifies nothing any more")
+            add(
+                WaitingOrder(call: call, by: RolloutNote.gatewayName) { [plane] result in
+                    switch result {
+                    case .changed, .stale, .impossible: break
+                    case .unsaved, .upgrading:
+                        plane.log.error(
+                            "an order for rule \(request.rule ?? "") could not be ended: \(result)"
+                        )
+                    }
+                }
+            )
+        }
+    }
+
     /// Reports which orders replace the settings that were just read.
     func warn() {
         if let emergency = orders.emergency {

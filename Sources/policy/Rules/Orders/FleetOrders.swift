@@ -152,6 +152,8 @@ package struct FleetOrders: Equatable, Sendable {
         switch request {
         case .observeAll: order = Pending(rule: nil, order: .observe, note: note)
         case .order(.observe, let id): order = Pending(rule: id, order: .observe, note: note)
+        case .order(.atMost(let share), let id):
+            order = Pending(rule: id, order: .atMost(share), note: note)
         case .resumeAll:
             // Only an emergency that the fleet has never heard of can be taken back here.
             guard agreed.emergency == nil, pending.contains(where: { $0.rule == nil }) else {

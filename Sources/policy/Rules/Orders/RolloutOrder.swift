@@ -9,6 +9,12 @@ package enum RolloutOrder: Hashable, Sendable {
     case observe
     /// Nothing is verified.
     case off
+    /// What is left of an order of a share once a file has taken its rule to `off` or `deny`: where
+    /// the file enforces for more clients, this share of them; elsewhere nothing. No operator
+    /// orders it.
+    case atMost(Share)
+
+    private static let atMostWord = "at most "
 
     /// Reads `10%`, `observe` or `off`.
     package init?(text: String) {
@@ -21,11 +27,22 @@ package enum RolloutOrder: Hashable, Sendable {
         }
     }
 
+    /// Reads what ``text`` writes.
+    init?(kept text: String) {
+        guard text.hasPrefix(Self.atMostWord) else {
+            self.init(text: text)
+            return
+        }
+        guard let share = Share(percent: text.dropFirst(Self.atMostWord.count)) else { return nil }
+        self = .atMost(share)
+    }
+
     package var text: String {
         switch self {
         case .share(let share): share.text
         case .observe: "observe"
         case .off: "off"
+        case .atMost(let share): Self.atMostWord + share.text
         }
     }
 }
@@ -46,6 +63,10 @@ extension Rule {
             return demanding(demands)
         case .share(let share):
             return ordered(to: Rollout(.fixed(share), by: rollout.subject, salt: rollout.salt))
+        case .atMost(let share):
+            guard mode == .enforce else { return self }
+            let schedule = rollout.schedule.atMost(share)
+            return ordered(to: Rollout(schedule, by: rollout.subject, salt: rollout.salt))
         }
     }
 
@@ -76,7 +97,8 @@ package struct RolloutNote: Hashable, Sendable {
 
     /// The name in `by` where a guard has fallen. Operators are `uid N` or an address.
     package static let guardName = "guard"
-    /// The name in `by` where a gateway has written back what a database had lost.
+    /// The name in `by` where a gateway has written back what a database had lost, or has ended an
+    /// order since a file says so.
     package static let gatewayName = "portcullis"
 
     package let at: UnixTime
@@ -136,7 +158,7 @@ package enum RolloutRequest: Hashable, Sendable {
     package var mayRefuse: Bool {
         switch self {
         case .order(.share, _), .file, .resumeAll: true
-        case .order(.observe, _), .order(.off, _), .observeAll: false
+        case .order(.observe, _), .order(.off, _), .order(.atMost, _), .observeAll: false
         }
     }
 

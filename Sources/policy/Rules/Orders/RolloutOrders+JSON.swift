@@ -61,7 +61,7 @@ extension RolloutOrders {
                 while try reader.nextElement(text) {
                     let members = try Self.members(&reader, text)
                     guard let id = members["id"], let order = members["to"],
-                        let order = RolloutOrder(text: order)
+                        let order = RolloutOrder(kept: order)
                     else { throw reader.error("a rule without id, or without an order in `to`") }
                     guard entries[id] == nil, entries.count < Self.entriesMax else {
                         throw reader.error("\(id) is there twice, or there are too many rules")
@@ -168,7 +168,7 @@ extension FleetOrders {
                 try reader.beginArray(text)
                 while try reader.nextElement(text) {
                     let members = try RolloutOrders.members(&reader, text)
-                    guard let order = members["to"].flatMap({ RolloutOrder(text: $0) }),
+                    guard let order = members["to"].flatMap({ RolloutOrder(kept: $0) }),
                         pending.count < RolloutOrders.entriesMax
                     else { throw reader.error("an order without `to`, or too many") }
                     let note = try members.note(reader)

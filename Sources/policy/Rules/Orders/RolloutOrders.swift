@@ -21,6 +21,8 @@ package struct RolloutOrders: Equatable, Sendable {
         /// The rule verifies nothing in its file, so the file does not say how to.
         case verifiesNothing
         case full
+        /// The order that is to end is not there.
+        case noSuchOrder
     }
 
     /// A change by a request, for the audit log.
@@ -60,6 +62,7 @@ package struct RolloutOrders: Equatable, Sendable {
     ) throws(Fault) -> Change {
         defer { forgetPauses(rules) }
         switch request {
+        case .order(.atMost(let share), let id): return try lower(id, to: share, note)
         case .order(let order, let id):
             let rule = try Self.rule(id, rules)
             guard rule.mode.verifies else { throw .verifiesNothing }
@@ -92,21 +95,60 @@ package struct RolloutOrders: Equatable, Sendable {
         }
     }
 
+    /// The orders that a file ends by taking their rules to `off` or `deny`: they make a rule
+    /// enforce for a share. An operator who writes `observe` later gets what the file says. What
+    /// refuses fewer clients than a file goes on to hold, so each becomes ``RolloutOrder/atMost``.
+    ///
+    /// - before: the rules that the gateway served before; `nil` at its start. An order for a rule
+    ///   that verified nothing there is left: the operator who gave it waits for this file.
+    package func ended(by rules: RuleSet, after before: RuleSet?) -> [RolloutRequest] {
+        guard !entries.isEmpty else { return [] }
+        let silent = Set(before?.rules.filter { !$0.mode.verifies }.map(\.id) ?? [])
+        return rules.rules.compactMap { rule in
+            guard !rule.mode.verifies, !silent.contains(rule.id),
+                case .share(let share) = entries[rule.id]?.order
+            else { return nil }
+            return .order(.atMost(share), rule: rule.id)
+        }
+    }
+
+    /// Ends an order of a share, but for what it keeps a file from enforcing.
+    private mutating func lower(
+        _ id: String,
+        to share: Share,
+        _ note: RolloutNote
+    ) throws(Fault) -> Change {
+        guard let entry = entries[id], entry.order == .share(share) else { throw .noSuchOrder }
+        // No file enforces for more than everyone.
+        let rest = share == .whole ? nil : Entry(order: .atMost(share), note: entry.note)
+        entries[id] = rest
+        let to = rest.map { "order \($0.order.text)" } ?? "no order"
+        return Change(rule: id, from: "order \(entry.order.text)", to: to, note: note)
+    }
+
     /// The state of a rule of the files.
     package func standing(of rule: Rule) -> RolloutStanding {
-        guard rule.mode.verifies else { return RolloutStanding(rule, from: .file, note: nil) }
+        let entry = entries[rule.id]
+        guard rule.mode.verifies else {
+            return RolloutStanding(rule, from: .file, note: nil, kept: entry)
+        }
+        let standing = standing(of: rule, under: entry)
+        guard let emergency, standing.rule.mode == .enforce else { return standing }
+        return RolloutStanding(
+            rule.ordered(.observe),
+            from: .emergency,
+            note: emergency,
+            rampText: standing.rampText,
+            kept: entry
+        )
+    }
+
+    /// The state of a rule that verifies, without the order about all rules.
+    private func standing(of rule: Rule, under entry: Entry?) -> RolloutStanding {
         let pause = pauses[rule.id].flatMap { $0.isOf(rule) ? $0 : nil }
         let ramp = pause?.text(of: rule)
         var standing = RolloutStanding(rule, from: .file, note: nil)
-        if let entry = entries[rule.id] {
-            let source: RolloutStanding.Source = entry.note.isGuards ? .guarded : .command
-            standing = RolloutStanding(
-                rule.ordered(entry.order),
-                from: source,
-                note: entry.note,
-                rampText: ramp
-            )
-        } else if let pause, case .resumed(let note) = pause.state, pause.delay > 0 {
+        if let pause, case .resumed(let note) = pause.state, pause.delay > 0 {
             standing = RolloutStanding(
                 rule.delayed(by: pause.delay),
                 from: .delayed,
@@ -114,13 +156,26 @@ package struct RolloutOrders: Equatable, Sendable {
                 rampText: ramp
             )
         }
-        guard let emergency, standing.rule.mode == .enforce else { return standing }
-        return RolloutStanding(
-            rule.ordered(.observe),
-            from: .emergency,
-            note: emergency,
-            rampText: standing.rampText
-        )
+        guard let entry else { return standing }
+        let ordered: Rule
+        if case .atMost = entry.order {
+            ordered = (pause?.stopped(rule) ?? standing.rule).ordered(entry.order)
+            guard ordered.mode == .enforce, ordered.rollout != standing.rule.rollout else {
+                return standing.keeping(entry)
+            }
+        } else {
+            ordered = rule.ordered(entry.order)
+        }
+        let source: RolloutStanding.Source = entry.note.isGuards ? .guarded : .command
+        return RolloutStanding(ordered, from: source, note: entry.note, rampText: ramp)
+    }
+
+    /// The orders by which rules enforce, alone: for what `check` says of enforced rules. What
+    /// makes rules refuse fewer clients for now must not hide how their files stand.
+    package var enforcing: RolloutOrders {
+        var orders = RolloutOrders()
+        orders.entries = entries.filter { if case .share = $0.value.order { true } else { false } }
+        return orders
     }
 
     /// The rules that event loops serve.
@@ -185,12 +240,29 @@ package struct RolloutStanding: Sendable {
     package let note: RolloutNote?
     /// The effect of a guard on the file's ramp; `nil` where the ramp follows its dates.
     package let rampText: String?
+    /// An order for the rule that changes nothing now; `nil` where there is none.
+    private let kept: RolloutOrders.Entry?
 
-    init(_ rule: Rule, from source: Source, note: RolloutNote?, rampText: String? = nil) {
-        (self.rule, self.source, self.note, self.rampText) = (rule, source, note, rampText)
+    init(
+        _ rule: Rule,
+        from source: Source,
+        note: RolloutNote?,
+        rampText: String? = nil,
+        kept: RolloutOrders.Entry? = nil
+    ) {
+        (self.rule, self.source, self.note) = (rule, source, note)
+        (self.rampText, self.kept) = (rampText, kept)
     }
 
-    /// What replaces the file, for `check` and `diff`; `nil` where nothing does.
+    fileprivate func keeping(_ entry: RolloutOrders.Entry) -> RolloutStanding {
+        RolloutStanding(rule, from: source, note: note, rampText: rampText, kept: entry)
+    }
+
+    /// The order that changes nothing now, and its note: `100% (2026-11-22T19:20:00Z, uid 0)`.
+    package var keptText: String? { kept.map { "\($0.order.text) (\($0.note.text))" } }
+
+    /// The order that replaces the file, and one that does not now, for `check`, `diff` and
+    /// `explain`; `nil` without either.
     package var orderText: String? {
         let why = "(\(note?.text ?? ""))"
         let order: String? =
@@ -201,7 +273,8 @@ package struct RolloutStanding: Sendable {
             case .delayed: "it is \(rule.modeText) \(why)"
             case .emergency: "by `rollout --all observe` it observes \(why)"
             }
-        let parts = [order, rampText].compactMap(\.self)
+        let idle = keptText.map { "a kept order changes nothing now: \($0)" }
+        let parts = [order, rampText, idle].compactMap(\.self)
         return parts.isEmpty ? nil : parts.joined(separator: "; ")
     }
 
@@ -272,6 +345,17 @@ package struct RampPause: Equatable, Sendable {
         return RampPause(ramp: ramp, delay: sum, state: .resumed(note)) ?? self
     }
 
+    /// A rule whose ramp stands still, with the share at which it does; `nil` where the ramp goes
+    /// on.
+    fileprivate func stopped(_ rule: Rule) -> Rule? {
+        guard case .paused(let since) = state else { return nil }
+        let (rollout, schedule) = (rule.rollout, rule.rollout.schedule.delayed(by: delay))
+        let share = Rollout(schedule, salt: "").share(at: since)
+        return rule.ordered(
+            to: Rollout(.fixed(share), by: rollout.subject, salt: rollout.salt)
+        )
+    }
+
     /// The text about this ramp that operators read.
     fileprivate func text(of rule: Rule) -> String {
         switch state {
@@ -303,6 +387,23 @@ extension Rollout.Schedule {
             start: start,
             end: end
         )
+    }
+
+    /// The schedule, ended where it reaches a share.
+    func atMost(_ share: Share) -> Rollout.Schedule {
+        switch self {
+        case .fixed(let own): return .fixed(min(own, share))
+        case .growing(let from, let to, let start, let end):
+            guard end > share else { return self }
+            guard start < share else { return .fixed(share) }
+            // At least one second, and not after `to`, since the share is above the start and
+            // below the end. The product stays below 2.6 × 10¹⁷.
+            let growth = Int64(end.millionths - start.millionths)
+            let part = Int64(share.millionths - start.millionths)
+            let seconds = ((to.seconds - from.seconds) * part + growth - 1) / growth
+            let top = from.advanced(bySeconds: max(1, seconds))
+            return .growing(from: from, to: top, start: start, end: share)
+        }
     }
 
     /// The schedule in words: `25%`.

@@ -131,7 +131,7 @@ struct RolloutService: Service {
 
     private static func impossible(_ fault: RolloutOrders.Fault) -> ServiceResult {
         switch fault {
-        case .unknownRule: ServiceResult(.fault(.noSuchRule))
+        case .unknownRule, .noSuchOrder: ServiceResult(.fault(.noSuchRule))
         case .verifiesNothing: ServiceResult(.fault(.ruleVerifiesNothing))
         case .full:
             refused(

@@ -17,6 +17,8 @@ package struct RuleFacts: Sendable {
     package var order: String?
     /// The effect of its guard on the file's ramp; `nil` where the ramp follows its dates.
     package var ramp: String?
+    /// An order for it that changes nothing now, with author, time and reason; `nil` without one.
+    package var kept: String?
     /// Mode and rollout of the file: `enforce, 25% by key`.
     package var file: String
     /// The state of its guard; `nil` where it has none.
@@ -40,6 +42,7 @@ package struct RuleFacts: Sendable {
         source = standing.source
         order = standing.note?.text
         ramp = standing.rampText
+        kept = standing.keptText
         file = filed.modeText
     }
 }
@@ -55,19 +58,21 @@ extension RuleFacts {
         out.member("order", order)
         out.member("file", file)
         out.member("ramp", ramp)
+        out.member("kept_order", kept)
         fallback?.write(into: &out)
     }
 }
 
 extension [RuleFacts] {
-    /// One line for each rule: id, state, its origin, what the file says, and the guard's effect on
-    /// the file's ramp.
+    /// One line for each rule: id, state, its origin, what the file says, the guard's effect on the
+    /// file's ramp, and an order that changes nothing now.
     package var lines: String {
         map { rule in
             let order = rule.order.map { " (\($0))" } ?? ""
             let source = rule.source.rawValue + order
             let ramp = rule.ramp.map { "\t\($0)" } ?? ""
-            return "\(rule.id)\t\(rule.standing)\t\(source)\tfile: \(rule.file)\(ramp)\n"
+            let kept = rule.kept.map { "\tkept order: \($0)" } ?? ""
+            return "\(rule.id)\t\(rule.standing)\t\(source)\tfile: \(rule.file)\(ramp)\(kept)\n"
         }.joined()
     }
 }
