@@ -109,9 +109,10 @@ extension Scenarios {
             let ready = try admin.send("GET", "/readyz")
             // A rule forwards on errors, so there is something to serve.
             expectEqual(ready.status, 200)
-            expectEqual(ready.text, "ready\ndegraded: store-degraded\n")
+            expectEqual(ready.text, "ready\ndegraded: store-unwritable\n")
             // Once, however often it is tried.
             try expectEqual(gateway.complaints(of: "can't be written, \(fault.rawValue): "), 1)
+            try expectEqual(gateway.complaints(of: "/readyz says store-unwritable"), 1)
         }
 
         @Test(arguments: Fault.allCases)

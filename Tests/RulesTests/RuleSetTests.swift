@@ -1,6 +1,7 @@
 import Cryptography
 import Expectations
 import HTTPWire
+import RequestBinding
 import Rules
 import TestSupport
 import Testing
@@ -67,6 +68,42 @@ import Testing
         #expect(try !needs(.enforce) { $0.onError = .forward })
         let half = Rollout(.fixed(try #require(Share(millionths: 999_999))), salt: "r")
         #expect(try !needs(.enforce) { $0.rollout = half })
+    }
+
+    /// What a rule that enforces for all needs while the store can be read and not written.
+    @Test(arguments: [
+        // A challenge that is required and signed: nobody waits for the disk.
+        (SigningForm.lines(.all, headers: []), ChallengeRule.required, false),
+        (.lines(.all, headers: []), .optional, true), (.lines(.all, headers: []), .none, true),
+        (.lines([.method, .target], headers: []), .required, true),
+        (.content, .required, true), (.challenge, .required, true),
+    ])
+    func `a store that can't be written is needed where requests wait for the disk`(
+        signing: SigningForm,
+        challenge: ChallengeRule,
+        isNeeded: Bool
+    ) throws {
+        func needs(_ change: (inout Rule.Demands) -> Void = { _ in }) throws -> [Bool] {
+            var demands = Rule.Demands(salt: "r", mode: .enforce)
+            (demands.signing, demands.challenge) = (signing, challenge)
+            change(&demands)
+            let rule = Rule(
+                id: "r",
+                index: 0,
+                match: .all,
+                origin: OriginIndex(0),
+                demands: demands
+            )
+            let last = Rule(id: "default", index: 1, match: .all, origin: nil, mode: .deny)
+            let set = try #require(RuleSet([rule], default: last))
+            let now = UnixTime(seconds: 0)
+            return [set.needsStore(at: now, isReadable: true), set.needsStore(at: now)]
+        }
+        try expectEqual(needs(), [isNeeded, true])
+        try expectEqual(needs { $0.onError = .forward }, [false, false])
+        try expectEqual(needs { $0.accept = .assertionOrSession }, [false, true])
+        let once = TokenProof(name: "once", index: 0, place: .field(Array("once".utf8)))
+        try expectEqual(needs { $0.also = [once] }, [true, true])
     }
 
     @Test func `the store is not needed where clients pass by what it need not remember`() throws {

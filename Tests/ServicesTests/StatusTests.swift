@@ -80,6 +80,11 @@ import Testing
         #expect(status["ready"] as? Bool == true)
         #expect(status["unready_reasons"] as? [String] == [])
         #expect(status["degraded_by"] as? [String] == ["store-degraded"])
+        // Where only writing fails, it says so.
+        snapshot.store.outage = .storeUnwritable
+        expectEqual(snapshot.readiness, .ready([.storeUnwritable]))
+        snapshot.store.isNeeded = true
+        expectEqual(snapshot.readiness, .unready(.storeUnwritable))
     }
 
     @Test func `the gateway is not ready while no server of any origin is known`() throws {

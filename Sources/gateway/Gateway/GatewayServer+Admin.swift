@@ -102,8 +102,14 @@ extension GatewayServer: AdminSource {
         snapshot.store.commitSizes = statistics.sizes
         snapshot.store.commitDurations = statistics.durations
         snapshot.store.isNew = assembly.madeStore
+        // A journal that decides is asked about each use.
+        let isReadable =
+            readFault == nil && keys.decides == .inMemory
+            && statistics.lastError?.reason != .replaced
+        snapshot.store.outage = isReadable ? .storeUnwritable : .storeDegraded
         snapshot.store.isNeeded = configuration.rules.needsStore(
-            at: UnixTime(seconds: plane.wallSeconds)
+            at: UnixTime(seconds: plane.wallSeconds),
+            isReadable: isReadable && keys.committer.hasRoom
         )
         snapshot.store.waiting = statistics.waiting
         snapshot.store.turnedAway = statistics.turnedAway

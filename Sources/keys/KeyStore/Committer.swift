@@ -92,7 +92,7 @@ package final class Committer: Sendable {
     }
 
     /// Whether there is room for another change.
-    var hasRoom: Bool { pending.withLock { $0.depth < limits.changesMax } }
+    package var hasRoom: Bool { pending.withLock { $0.depth < limits.changesMax } }
 
     /// Looks up a key; `nil` when there is no room. The ticket is `admitted` when the finder knows
     /// whether the key exists.

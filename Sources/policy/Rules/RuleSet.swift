@@ -86,14 +86,17 @@ package final class RuleSet: Sendable {
     /// Whether the gateway can serve no request while the key store fails: each rule denies, or
     /// enforces for all, refuses on errors, and takes nothing that can be checked without the store
     /// in the place of a signature.
-    package func needsStore(at now: UnixTime) -> Bool {
+    ///
+    /// - isReadable: only writing fails, and there is room for changes in memory. Then requests
+    ///   that don't wait for the disk pass as well.
+    package func needsStore(at now: UnixTime, isReadable: Bool = false) -> Bool {
         rules.allSatisfy { rule in
             switch rule.mode {
             case .off, .observe: false
             case .deny: true
             case .enforce:
                 rule.onError == .refuse && rule.rollout.share(at: now) == .whole
-                    && !rule.passesWithoutStore
+                    && !rule.passesWithoutStore && !(isReadable && rule.passesUnwritten)
             }
         }
     }
@@ -380,6 +383,22 @@ extension Rule {
             return true
         }
         return false
+    }
+
+    /// Whether a replay is stopped after a crash although the counter is not on disk, so that a
+    /// request need not wait for it. The challenge stops it, where the line form signs it and the
+    /// rule requires it: it dies with the process. An assertion of another form could be sent to a
+    /// rule that asks for no challenge.
+    package var survivesCrash: Bool {
+        guard challenge == .required, case .lines(let parts, _) = signing else { return false }
+        return parts.contains(.challenge)
+    }
+
+    /// Whether clients that sign pass while the store can be read and not written: the disk is not
+    /// waited for.
+    fileprivate var passesUnwritten: Bool {
+        (accept.takesSessions || accept.takesAssertions && survivesCrash)
+            && also.allSatisfy(\.passesWithoutStore)
     }
 
     /// Whether clients that can't attest, or that have a token, pass while the store fails.

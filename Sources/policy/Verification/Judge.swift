@@ -255,7 +255,7 @@ extension Judge {
         let outcome = decider.consume(
             use,
             now: circumstances.now.seconds,
-            durability: survivesCrash(rule) ? .behind : .awaited,
+            durability: rule.survivesCrash ? .behind : .awaited,
             whenFailing: rule.onError == .forward ? .useInMemory : .decline
         )
         switch outcome {
@@ -270,16 +270,6 @@ extension Judge {
             case .atCommit: verdict.pending = .verdict(ticket)
             }
         }
-    }
-
-    /// Whether a replay is stopped after a crash although the counter is not on disk. The challenge
-    /// stops it, where the line form signs it and the rule requires it: it dies with the process.
-    /// An assertion of another form could be sent to a rule that asks for no challenge.
-    private func survivesCrash(_ rule: Rule) -> Bool {
-        guard rule.challenge == .required, case .lines(let parts, _) = rule.signing else {
-            return false
-        }
-        return parts.contains(.challenge)
     }
 }
 

@@ -7,6 +7,7 @@ import KeyStore
 import Logging
 import Proxy
 import SQLiteKeyStore
+import Services
 
 /// Reports of lasting faults for the operator: once at their beginning, once at their end.
 final class FaultReports: Sendable {
@@ -52,12 +53,20 @@ final class FaultReports: Sendable {
             )
         case .report(let error?, let leftOut):
             let hint = StoreProblem(error, path).hint
+            // A database is asked about each use.
+            let word: LocalFault =
+                if case .postgresql = plane.configuration.store {
+                    .storeDegraded
+                } else {
+                    .storeUnwritable
+                }
             plane.log.error(
                 """
                 the store \(path): can't be written, \(error); keys go on in memory, and it is \
                 tried again and again; requests that wait for the disk are answered 503 \
-                store-unavailable or as on_error says, enrolments 503\(Self.others(leftOut)); \
-                next: \(hint); more: portcullis help PortcullisStoreFailing
+                store-unavailable or as on_error says, enrolments 503; /readyz says \
+                \(word.rawValue)\(Self.others(leftOut)); next: \(hint); more: portcullis help \
+                PortcullisStoreFailing
                 """
             )
         }

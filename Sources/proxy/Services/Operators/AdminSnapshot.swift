@@ -85,14 +85,14 @@ extension AdminSnapshot {
     /// come.
     package var unreadiness: [LocalFault] {
         (isDraining ? [.draining] : []) + (isDrained ? [.drained] : [])
-            + (store.isDegraded && store.isNeeded ? [.storeDegraded] : [])
+            + (store.isDegraded && store.isNeeded ? [store.outage] : [])
             + (knowsServers ? [] : [.serversUnknown]) + (allAreOut ? [.originsDown] : [])
     }
 
     /// Failures that leave the gateway ready: it serves the requests that don't need the failed
     /// parts.
     package var degradations: [LocalFault] {
-        store.isDegraded && !store.isNeeded ? [.storeDegraded] : []
+        store.isDegraded && !store.isNeeded ? [store.outage] : []
     }
 
     /// Whether traffic should be sent here.

@@ -10,8 +10,10 @@ package struct StoreFacts: Sendable {
     package var pendingCommits: Int
     /// Whether the store can't write or read changes at present.
     package var isDegraded: Bool
-    /// Whether the gateway can serve no request while the store fails. If not, its outage leaves
-    /// the gateway ready, for the requests that need no store.
+    /// What fails: all of it, or writing alone. Then only requests that wait for the disk fail.
+    package var outage = LocalFault.storeDegraded
+    /// Whether the gateway can serve no request while this fails. If not, its outage leaves the
+    /// gateway ready, for the other requests.
     package var isNeeded = true
     /// Why the store can't be read, or why its last failed transaction failed. The latter stays
     /// after recovery.

@@ -183,6 +183,7 @@ package enum LocalFault: String, CaseIterable, Sendable {
     case draining = "draining"
     case drained = "drained"
     case storeDegraded = "store-degraded"
+    case storeUnwritable = "store-unwritable"
     case serversUnknown = "servers-unknown"
     case originsDown = "origins-down"
     case noSuchServer = "no-such-server"
@@ -253,6 +254,7 @@ extension LocalRow {
         case .draining: later(503, .gateway, "The gateway ends.")
         case .drained: later(503, .gateway, "Operators have drained the gateway.")
         case .storeDegraded: later(503, .gateway, "The key store can't be used.")
+        case .storeUnwritable: later(503, .gateway, "The key store can't be written.")
         case .serversUnknown: later(503, .gateway, "No server of any origin has an address.")
         case .originsDown: later(503, .origin, "No server of any origin can serve.")
         case .noSuchServer:
