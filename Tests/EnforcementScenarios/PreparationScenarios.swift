@@ -169,6 +169,8 @@ extension Scenarios {
             let admin = try gateway.adminClient()
             let metrics = try admin.send("GET", "/metrics").text
             #expect(metrics.contains("portcullis_origin_servers_unknown 1\n"))
+            let labels = #"origin="shop",server="no-such-host.invalid:80",address="""#
+            #expect(metrics.contains("portcullis_origin_server_up{\(labels)} 0\n"))
             let status = try admin.send("GET", "/status").object
             #expect(status?["unknown_servers"] as? [String] == ["no-such-host.invalid:80"])
             let readiness = try admin.send("GET", "/readyz")

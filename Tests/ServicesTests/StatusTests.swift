@@ -98,6 +98,17 @@ import Testing
         #expect(try document(snapshot)["ready"] as? Bool == true)
     }
 
+    @Test func `a server whose name has no address is listed, and is not up`() throws {
+        var snapshot = AdminSnapshot.sample()
+        let unknown = OriginFacts.Server(unknown: "a.test:80")
+        snapshot.origins = [OriginFacts(name: "shop", servers: [unknown])]
+        let labels = #"origin="shop",server="a.test:80",address="""#
+        #expect(snapshot.metrics.contains("portcullis_origin_server_up{\(labels)} 0\n"))
+        let line = "shop\ta.test:80 (no address)\tunknown\tweight 1\t"
+        #expect(snapshot.origins.lines.hasPrefix(line), "\(snapshot.origins.lines)")
+        #expect(snapshot.unreadiness.isEmpty)
+    }
+
     @Test func `a loop's events per turn are plain numbers in the status`() throws {
         var snapshot = AdminSnapshot.sample()
         snapshot.tally.add(.iterationEvents, size: 40)

@@ -181,6 +181,19 @@ final class OriginDirectory: Sendable {
             if origin.servers.contains(where: { $0.connectionsMax != nil }) {
                 facts.waiting = origin.state.waiting
             }
+            facts.servers += unknownServers(of: origin.name)
+            return facts
+        }
+    }
+
+    /// The servers of an origin whose names have no address, as in the configuration.
+    private func unknownServers(of origin: String) -> [OriginFacts.Server] {
+        let known = state.value.servers.addresses
+        let servers = plane.configuration.origins.first { $0.name == origin }?.servers ?? []
+        return servers.filter { known[$0.address] == nil }.map { server in
+            var facts = OriginFacts.Server(unknown: server.address.text)
+            facts.weight = server.weight
+            facts.isBackup = server.isBackup
             return facts
         }
     }

@@ -106,7 +106,7 @@ extension AdminSnapshot {
     /// Whether no origin has a server that can serve. If one of several origins is out, that is no
     /// reason to send the requests for the others elsewhere.
     private var allAreOut: Bool {
-        let known = origins.filter { !$0.servers.isEmpty }
+        let known = origins.filter(\.isKnown)
         return !known.isEmpty && known.allSatisfy(\.isOut)
     }
 

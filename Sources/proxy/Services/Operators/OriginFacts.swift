@@ -7,9 +7,11 @@ package struct OriginFacts: Sendable {
     /// One address of a server.
     package struct Server: Sendable {
         package var name: String
-        /// The IP address of a name; otherwise as in the configuration.
+        /// The IP address of a name; otherwise as in the configuration. Empty for a name that has
+        /// no address.
         package var address: String
-        /// A word: `up`, `unreachable`, `silent`, `ejected`, `down`, `drained`.
+        /// A word: `up`, `unreachable`, `silent`, `ejected`, `down`, `drained`, or `unknown` where
+        /// the name has no address.
         package var state: String
         /// Whether the server has no fault, except for faults that a client can cause.
         package var canServe: Bool
@@ -31,6 +33,11 @@ package struct OriginFacts: Sendable {
             self.address = address
             self.state = state
             self.canServe = canServe
+        }
+
+        /// A server whose name has no address.
+        package init(unknown name: String) {
+            self.init(name: name, address: "", state: "unknown", canServe: false)
         }
     }
 
@@ -57,7 +64,10 @@ package struct OriginFacts: Sendable {
     }
 
     /// Whether no server can serve. An origin whose servers have no address does not count.
-    package var isOut: Bool { !servers.isEmpty && !servers.contains(where: \.canServe) }
+    package var isOut: Bool { isKnown && !servers.contains(where: \.canServe) }
+
+    /// Whether a server has an address.
+    var isKnown: Bool { servers.contains { !$0.address.isEmpty } }
 }
 
 extension [OriginFacts] {
@@ -181,7 +191,8 @@ extension OriginFacts.Server {
             guard let note else { return "never" }
             return "\(note.word) at \(UnixTime(seconds: note.at / 1000).iso8601)"
         }
-        let place = name == address ? name : "\(name) (\(address))"
+        let number = address.isEmpty ? "no address" : address
+        let place = name == address ? name : "\(name) (\(number))"
         var limit: [String] = []
         if let connections {
             limit = [
