@@ -232,6 +232,36 @@ import Verification
         #expect(absent.complained.contains(" store.md "), "\(absent)")
     }
 
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `help finds the pages where install.md puts them, and else says where it looked`() throws {
+        let folder = FileManager.default.temporaryDirectory
+            .appending(path: "portcullis-help-\(UUID().uuidString)")
+        let bin = folder.appending(path: "bin")
+        try FileManager.default.createDirectory(at: bin, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let program = bin.appending(path: "portcullis")
+        try FileManager.default.copyItem(
+            at: Repository.programs.appending(path: "portcullis"),
+            to: program
+        )
+        let alone = try ChildProcess.run(program.path, ["help", "runbook"], input: "")
+        let place = folder.path + "/share/portcullis/help"
+        #expect(alone.complained.contains("(looked in \(place), and deploy/docs in "), "\(alone)")
+        let page = Repository.folder.appending(path: "deploy/docs/install.md")
+        let recipe = try String(contentsOf: page, encoding: .utf8).split(separator: "\n")
+            .filter { $0.contains("/usr/local/share/portcullis/help") }
+            .map { $0.replacing("/usr/local/", with: folder.path + "/") }
+        let script = ["cd \(Repository.folder.path)"] + recipe
+        let copied = try ChildProcess.run(
+            "/bin/sh",
+            ["-ec", script.joined(separator: "\n")],
+            input: ""
+        )
+        expectEqual(copied.status, 0, "\(copied)")
+        let installed = try ChildProcess.run(program.path, ["help", "runbook"], input: "")
+        #expect(installed.printed.hasPrefix("# Runbook\n"), "\(installed)")
+    }
+
     private static func help(_ words: String...) throws -> String {
         let program = Repository.programs.appending(path: "portcullis").path
         let outcome = try ChildProcess.run(program, ["help"] + words, input: "")

@@ -16,6 +16,8 @@ struct HelpPages {
 
     /// The pages by topic.
     private let files: [String: URL]
+    /// Where pages were looked for.
+    private let places: String
 
     /// - program: the path of this program.
     ///
@@ -34,6 +36,8 @@ struct HelpPages {
             folder.deleteLastPathComponent()
         }
         self.files = files
+        let own = program.deletingLastPathComponent().standardized.path
+        places = "\(installed.path), and deploy/docs in \(own) and the folders above it"
     }
 
     /// The first page of a folder has the folder's name: `runbook`.
@@ -129,8 +133,8 @@ struct HelpPages {
     /// The message for a topic that no page has.
     func absence(of topic: String) -> String {
         guard !files.isEmpty else {
-            return "portcullis: no pages are installed beside this program; "
-                + "next: read them in the repository, or install the package"
+            return "portcullis: no pages are installed beside this program (looked in \(places)); "
+                + "next: copy them as deploy/docs/install.md says, or install the package"
         }
         let topics = files.keys.sorted().map { Self.commands.contains($0) ? "\($0).md" : $0 }
         let meant = Suggestion.closest(to: topic, among: topics)
