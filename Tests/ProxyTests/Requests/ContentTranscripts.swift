@@ -108,6 +108,20 @@ extension Transcript {
             on(.contentSent, .awaitResponse(.clear, .keep))
             response(.keep)
         },
+        Transcript(
+            "too much content of a refused request changes nothing that the origin was told",
+            .chunked,
+            .limited,
+            ends: .whole
+        ) {
+            judging
+            on(.judged(.refused, .observed), .admit)
+            opened()
+            on(.received(151), takes: .send)
+            on(.contentRead(isLast: true), .sendContent(.last))
+            on(.contentSent, .awaitResponse(.clear, .keep))
+            response(.keep)
+        },
         Transcript("the last bytes wait for the digest", .post, .limited, ends: .whole) {
             digested
             on(.received(60), takes: .sendHashed)

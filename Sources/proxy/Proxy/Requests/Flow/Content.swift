@@ -182,7 +182,8 @@ extension Flow {
         let take: Take =
             isLast && verdictState.withholdsEnd
             ? .judgeEnd : verdictState.expectsDigest ? .sendHashed : .send
-        guard isOverLimit, verdictState.refusal != .contentTooLarge else { return take }
+        // The origin was told of an earlier refusal: log and report have the same one.
+        guard isOverLimit, verdictState.refusal == nil else { return take }
         guard verdictState.change(to: .refuse(.contentTooLarge)) == .observed else {
             return .stop(abandon(.refused(.contentTooLarge)))
         }
