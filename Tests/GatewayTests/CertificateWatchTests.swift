@@ -65,6 +65,24 @@ import Testing
         expectEqual(watch.fault, nil)
     }
 
+    @Test func `a file that stays away is reported once, and is no fault when it is back`() throws {
+        let folder = try Folder()
+        defer { folder.end() }
+        let stamps = try folder.stamps("one", "two")
+        let (key, files) = (folder.path + "/key.pem", stamps.keys.sorted())
+        var watch = CertificateWatch(stamps, 0)
+        var without = stamps
+        without[key] = nil
+        // A renewal may take it away for a moment.
+        expectEqual([without, stamps, without].map { watch.missed($0, of: files) }, [[], [], []])
+        expectEqual([without, without].map { watch.missed($0, of: files) }, [[], [key]])
+        watch.refused("gone")
+        expectEqual(watch.missed(without, of: files), [])
+        expectEqual(watch.fault, "gone")
+        expectEqual(watch.missed(stamps, of: files), [])
+        expectEqual(watch.fault, nil)
+    }
+
     @Test func `a file that is gone changes nothing, and a reload forgets a fault`() throws {
         let folder = try Folder()
         defer { folder.end() }

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// inotify would miss changes on a file system of another machine or a container's mount, and the
 /// links that Kubernetes swaps. A file that is gone, or can't be checked, counts as unchanged: the
-/// loaded one stays in use.
+/// loaded one stays in use. Where it stays away it is a fault: a restart would fail.
 struct CertificateWatch {
     /// The facts that distinguish a file from its predecessor.
     struct Stamp: Equatable, Sendable {
@@ -41,6 +41,11 @@ struct CertificateWatch {
     /// Files that have changed and may still change: certificate and key are written one after the
     /// other.
     private var changing: Stamps?
+    /// Files that are gone, and the number of checks in a row that have missed the same ones.
+    private var missing: (files: [String], checks: Int) = ([], 0)
+    /// The checks after which missing files are a fault: a renewal may take one away and write it
+    /// after a moment.
+    static let missesMax = 3
     /// The number of times that changed files could not be used.
     private(set) var refusals: UInt64 = 0
     /// Why the current files can't be used; `nil` when they are in use.
@@ -69,7 +74,21 @@ struct CertificateWatch {
     mutating func loaded(_ stamps: Stamps) {
         known = stamps
         changing = nil
+        missing = ([], 0)
         fault = nil
+    }
+
+    /// Takes the current stamps of files, before ``saw(_:)``. Files that are back end the fault
+    /// that they were gone.
+    ///
+    /// - Returns: the files that were loaded and stay away, once.
+    mutating func missed(_ stamps: Stamps, of files: [String]) -> [String] {
+        let gone = files.filter { stamps[$0] == nil && known[$0] != nil }
+        let isSame = gone == missing.files
+        if !isSame, missing.checks >= Self.missesMax, gone.isEmpty { fault = nil }
+        missing = (gone, isSame ? min(missing.checks + 1, Self.missesMax + 1) : 1)
+        guard !gone.isEmpty, missing.checks == Self.missesMax else { return [] }
+        return gone
     }
 
     /// Takes the current stamps.

@@ -84,13 +84,24 @@ final class Certificates: Sendable {
         let files = LoadedCertificates.files(of: plane.configuration)
         queue.async { [self] in
             let stamps = CertificateWatch.stamps(files)
-            plane.perform { self.looked(stamps, number) }
+            plane.perform { self.looked(stamps, of: files, number) }
         }
     }
 
-    private func looked(_ stamps: CertificateWatch.Stamps, _ number: Int) {
+    private func looked(_ stamps: CertificateWatch.Stamps, of files: [String], _ number: Int) {
         // A reload that came meanwhile has loaded them.
         guard isCurrent(number) else { return }
+        let gone = state.value.watch.missed(stamps, of: files).joined(separator: ", ")
+        if !gone.isEmpty {
+            state.value.watch.refused("\(gone): gone, or can't be read")
+            plane.log.error(
+                """
+                files of certificates are gone, or their folder can't be read: \(gone); what was \
+                loaded stays in use, and a reload or a restart would be refused; next: put them \
+                back; more: portcullis help PortcullisCertificateLoadFails
+                """
+            )
+        }
         guard state.value.watch.saw(stamps) else { return watch() }
         let (configuration, tls) = (plane.configuration, surroundings)
         queue.async { [self] in
