@@ -187,6 +187,8 @@ extension Scenarios {
                     == 200
             }
             #expect(isShared)
+            // No key was to be deleted.
+            try expectEqual(gateway.complaints(of: "erased"), 0)
         }
 
         @Test(.enabled(if: DatabaseServer.programs != nil))

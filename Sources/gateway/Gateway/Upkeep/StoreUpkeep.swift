@@ -57,6 +57,14 @@ final class StoreUpkeep: Sendable {
                 "keys deleted that were not used for \(age.seconds / 86_400) days: \(count)"
             )
         case .failure(let problem):
+            guard age != nil else {
+                // A store that is away has been reported, and no key was to be deleted.
+                let keys = decider.keys
+                guard keys.readFault == nil, !keys.committer.isDegraded else { return }
+                return plane.log.error(
+                    "deleted keys could not be erased, \(problem); it is tried again in a day"
+                )
+            }
             plane.log.error(
                 """
                 unused keys could not be deleted, or deleted ones not erased, \(problem); it is \
