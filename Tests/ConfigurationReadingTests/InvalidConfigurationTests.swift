@@ -40,6 +40,7 @@ import Testing
 
     @Test(
         arguments: general + addresses + apps + rules + routes + effects + policy + changedFields
+            + syntax
     )
     func `is refused with place, finding and what is allowed`(row: Row) {
         let loaded = load(row.yaml)

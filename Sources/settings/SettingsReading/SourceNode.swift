@@ -216,7 +216,9 @@ extension SourceNode {
                 }
                 text = marked
             } catch {
-                report(error, file: file, log: log)
+                let fault = SyntaxFault(error, in: text)
+                let place = Problem.Place(file: file, line: fault.line)
+                log.error(place, "", found: fault.found, use: fault.use)
                 return nil
             }
         }
@@ -256,22 +258,6 @@ extension SourceNode {
             return next == scalars.endIndex || scalars[next] != "\n"
         default: return false
         }
-    }
-
-    private static func report(_ error: any Error, file: String, log: ProblemLog) {
-        var line = 1
-        var found = "no YAML"
-        switch error {
-        case YamlError.scanner(_, let problem, let mark, _),
-            YamlError.parser(_, let problem, let mark, _),
-            YamlError.composer(_, let problem, let mark, _):
-            line = mark.line
-            found = "no YAML (\(problem))"
-        case YamlError.reader(let problem, _, _, _): found = "no YAML (\(problem))"
-        default: break
-        }
-        let use = "YAML 1.2; quote texts that begin with one of *&!%@`[{#|>"
-        log.error(Problem.Place(file: file, line: line), "", found: found, use: use)
     }
 
     /// Makes the tree of one file from the parser's nodes. Ends at the first node that it refuses.
