@@ -166,7 +166,8 @@ struct RolloutCommand: ParsableCommand {
                     Share(percent: to + "%").map(\.text) ?? Suggestion.closest(to: to, among: words)
                 let hint = meant.map { "; did you mean \($0)?" } ?? ""
                 StandardError.write(
-                    "portcullis: \(to): use a share as 10%, observe, off or file\(hint)"
+                    "portcullis: \(to): use a share as 10% (100% enforces for all), "
+                        + "observe, off or file\(hint)"
                 )
                 throw ExitStatus.usage
             }

@@ -17,7 +17,7 @@ package struct PartyTrial: Sendable {
 
     static let token = Array("portcullis-doctor".utf8)
     /// The next step where a service can't be asked, and nothing better is known.
-    static let seeDown = "see deploy/docs/runbook/PortcullisTestServiceDown.md"
+    static let seeDown = "portcullis help PortcullisTestServiceDown"
 
     let transport: any HTTPSSending
     /// An Android app of the configuration; empty without one.

@@ -163,7 +163,7 @@ struct LoadedCertificates: Sendable {
             guard let first, let found = Self.ending(at: first.notAfter.seconds, now) else {
                 return
             }
-            let use = "a renewed one, then reload"
+            let use = "a renewed one in its place, which is loaded without a reload"
             add(.warning, keyPath, found: "\(found) (\(file))", use: use)
         } catch {
             let use = "a PEM file with the certificate, then those that lead to its root"
@@ -181,7 +181,7 @@ struct LoadedCertificates: Sendable {
                 .warning,
                 keyPath,
                 found: "\(found) (\(loaded.file))",
-                use: "a renewed one, then reload"
+                use: "a renewed one in its place, which is loaded without a reload"
             )
         }
         if loaded.demandsStaple {

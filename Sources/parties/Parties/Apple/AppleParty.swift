@@ -120,7 +120,7 @@ extension CallReply.Summary {
             "look at apple.keys: team, key_id and file belong together, and the key has DeviceCheck"
         case .status(429): "lower apple.rate or what asks; calls pause as long as Apple wants"
         case .status(500...): "wait: Apple's service has a fault"
-        case .status: "see deploy/docs/apple-services.md"
+        case .status: "portcullis help apple-services"
         case .unsent(let fault), .failed(let fault): fault.next
         }
     }

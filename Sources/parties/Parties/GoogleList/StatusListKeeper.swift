@@ -238,7 +238,7 @@ final class StatusListKeeper: Party {
             context.log.warning(
                 """
                 Google's status list can't be fetched, \(outcome): \(detail); the list before \
-                stays in use; next: see deploy/docs/google-services.md
+                stays in use; more: portcullis help google-services
                 """
             )
         }
