@@ -5,7 +5,8 @@ import Foundation
 /// The pages that `portcullis help TOPIC` prints, and the search for a word in them.
 ///
 /// They are files beside the program, not part of it: a corrected text needs no build, and the
-/// binary stays small. A topic is the name of a page, with or without its ending.
+/// binary stays small. A topic is the name of a page, with or without its ending. A page may end
+/// with a line of other words that it is found by, which is not printed.
 struct HelpPages {
     /// The most pages that are listed because their text has a word.
     private static let mentionsMax = 12
@@ -61,33 +62,64 @@ struct HelpPages {
         let name = words.joined(separator: "-").lowercased()
         let page = name.hasSuffix(".md") ? String(name.dropLast(3)) : name
         if let file = files.first(where: { $0.key.lowercased() == page })?.value {
-            return try? String(contentsOf: file, encoding: .utf8)
+            return HelpPage.text(of: file)
         }
         let wanted = words.flatMap(Self.words)
         guard !wanted.isEmpty else { return nil }
         return list(words.joined(separator: " "), wanted)
     }
 
-    /// The pages that have all words in their name or in one heading, then those that have them in
-    /// their text.
-    private func list(_ topic: String, _ wanted: [String]) -> String? {
+    /// The pages that are about a command, by their names, headings and other words; `nil` without
+    /// one.
+    func list(about words: [String]) -> String? {
+        let wanted = words.flatMap(Self.words)
+        let found = search(wanted).found
+        guard !wanted.isEmpty, !found.isEmpty else { return nil }
+        let lines = found.prefix(Self.mentionsMax).map { line($0.page, $0.heading) }
+        return (["PAGES:"] + lines).joined(separator: "\n") + "\n"
+    }
+
+    /// A page with the heading that has the words of a search, where one has them.
+    private typealias Found = (page: HelpPage, heading: String?)
+
+    /// The pages that have all words in their name, in one heading or among their other words, and
+    /// those that have them in their text.
+    private func search(_ wanted: [String])
+        -> (found: [Found], mentioned: [(page: HelpPage, count: Int)])
+    {
         let pages = files.compactMap { HelpPage(topic: $0.key, file: $0.value) }.sorted()
-        var found: [(page: HelpPage, heading: String?)] = []
+        var found: [Found] = []
         var mentioned: [(page: HelpPage, count: Int)] = []
         for page in pages {
             let heading = page.headings.first { Self.contains(Self.words($0), wanted) }
-            if heading != nil || Self.contains(Self.nameWords(page.topic), wanted) {
+            if heading != nil || isNamed(page, wanted) {
                 found.append((page, heading))
                 continue
             }
             let count = wanted.map(page.mentions).min() ?? 0
             if count > 0 { mentioned.append((page, count)) }
         }
+        return (found, mentioned)
+    }
+
+    /// Whether the words are in a page's name, or among its other words.
+    private func isNamed(_ page: HelpPage, _ wanted: [String]) -> Bool {
+        Self.contains(Self.nameWords(page.topic), wanted)
+            || page.otherWords.contains { name in
+                let words = Self.words(String(name))
+                return words.count == wanted.count && Self.contains(words, wanted)
+            }
+    }
+
+    /// The pages that have all words in their name or in one heading, then those that have them in
+    /// their text.
+    private func list(_ topic: String, _ wanted: [String]) -> String? {
+        let (found, mentioned) = search(wanted)
         guard !found.isEmpty || !mentioned.isEmpty else { return nil }
         if found.count == 1, let page = found.first?.page, let file = files[page.topic],
-            Self.contains(Self.nameWords(page.topic), wanted)
+            isNamed(page, wanted)
         {
-            return try? String(contentsOf: file, encoding: .utf8)
+            return HelpPage.text(of: file)
         }
         var lines: [String] = []
         if !found.isEmpty {
@@ -146,9 +178,13 @@ struct HelpPages {
 
 /// A page that is searched.
 private struct HelpPage: Comparable {
+    private static let otherWordsMark = "<!-- words: "
+
     let topic: String
     /// The title first.
     let headings: [String]
+    /// What people call this, as a line of the page has it: `<!-- words: rollback, downgrade -->`.
+    let otherWords: [Substring]
     let isOfRunbook: Bool
     /// Its bytes, ASCII letters in lower case.
     private let bytes: [UInt8]
@@ -160,13 +196,23 @@ private struct HelpPage: Comparable {
         isOfRunbook = file.deletingLastPathComponent().lastPathComponent == "runbook"
         bytes = text.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
         var headings: [String] = []
+        var otherWords = ""
         var isCode = false
         for line in text.split(separator: "\n") {
+            if line.hasPrefix(Self.otherWordsMark) { otherWords += line }
             if line.hasPrefix("```") { isCode.toggle() }
             guard !isCode, line.hasPrefix("#") else { continue }
             headings.append(line.drop { $0 == "#" }.trimmingCharacters(in: .whitespaces))
         }
         self.headings = headings
+        self.otherWords = otherWords.dropFirst(Self.otherWordsMark.count).split(separator: ",")
+    }
+
+    /// A page without the line of its other words; `nil` for a file that can't be read.
+    static func text(of file: URL) -> String? {
+        guard let text = try? String(contentsOf: file, encoding: .utf8) else { return nil }
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.filter { !$0.hasPrefix(otherWordsMark) }.joined(separator: "\n")
     }
 
     /// Pages of the runbook first, then by name.

@@ -58,16 +58,28 @@ struct Portcullis: ParsableCommand {
         }
     }
 
-    /// Ends with the page of `help TOPIC`, or with the pages that have a word. The parser handles
-    /// `help` with the name of a command.
+    /// Ends with the page of `help TOPIC`, or with the pages that have a word. Where the words name
+    /// a command, its help comes first. The parser handles a command with words that no page has.
     private static func printPage(_ words: ArraySlice<String>) {
         let topic = Array(words.dropFirst())
-        guard words.first == "help", let first = topic.first, !first.hasPrefix("-"),
-            !configuration.subcommands.contains(where: { $0.configuration.commandName == first })
+        guard words.first == "help", !topic.isEmpty, !topic.contains(where: { $0.hasPrefix("-") })
         else { return }
         let link = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         let pages = HelpPages(besides: URL(filePath: link ?? CommandLine.arguments[0]))
+        var (command, rest): (any ParsableCommand.Type, ArraySlice<String>) = (self, topic[...])
+        while let word = rest.first,
+            let next = command.configuration.subcommands
+                .first(where: { $0.configuration.commandName == word })
+        {
+            (command, rest) = (next, rest.dropFirst())
+        }
+        if rest.isEmpty {
+            let list = pages.list(about: topic).map { "\n" + $0 } ?? ""
+            let text = helpMessage(for: command) + "\n" + list
+            ExitStatus(isYes: StandardOutput.write(text)).end()
+        }
         if let text = pages.text(topic) { ExitStatus(isYes: StandardOutput.write(text)).end() }
+        guard rest.count == topic.count else { return }
         StandardError.write(pages.absence(of: topic.joined(separator: " ")))
         ExitStatus.usage.end()
     }
