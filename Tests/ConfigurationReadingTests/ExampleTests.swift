@@ -26,7 +26,9 @@ import Verification
         expectEqual(configuration.log, LogSettings())
         expectEqual(configuration.process, ProcessSettings())
         expectEqual(configuration.rules.rules.count, 5)
-        expectEqual(Check(loaded, file: "portcullis.yaml").exitStatus, 0)
+        let check = Check(loaded, file: "portcullis.yaml")
+        expectEqual(check.exitStatus, 0)
+        #expect(!check.text.contains("no admin listener that serves calls"))
     }
 
     /// Such lines were once joined into prose.
@@ -40,8 +42,9 @@ import Verification
             let inner = options.replacing("    # bundle_versions", with: "    bundle_versions")
             if inner != line { count += 1 }
             return String(inner).replacing("rules: ..", with: "rules: []")
+                .replacing("${PWD}", with: "/run")
         }
-        expectEqual(count, 57)
+        expectEqual(count, 56)
         let loaded = load(
             lines.joined(separator: "\n"),
             files: [
