@@ -15,7 +15,7 @@ enum NotExecuted {
                 "needs Docker",
         ],
         "deploy/docs/fleet.md": [
-            "portcullis store migrate fleet.yaml": "needs PostgreSQL: StoreCopyScenarios"
+            "portcullis store migrate owner.yaml": "needs PostgreSQL: StoreCopyScenarios"
         ],
         "deploy/docs/performance.md": [
             "deploy/benchmark --markdown": "builds for release and takes minutes"
