@@ -10,80 +10,8 @@ import Testing
 extension Scenarios {
     /// Rollouts that operators change while the gateway runs.
     @Suite struct RolloutCommands {
-        private static let rules = """
-            - id: orders
-              match: { path: /v1/orders }
-              mode: enforce
-              sign: [method, target]
-            - id: open
-              match: { path: /v1/open }
-              mode: off
-            - id: closed
-              match: { path: /v1/closed }
-              mode: deny
-            """
-
-        /// A gateway with two event loops whose calls come over a Unix socket.
-        private final class Stand {
-            let scenario: Scenario
-            let origin: RecordingOrigin
-            var config: String { scenario.path("portcullis.yaml") }
-            var orders: String { scenario.path("portcullis.db.rollout") }
-
-            init(rules: String = RolloutCommands.rules) throws {
-                scenario = try Scenario()
-                origin = try scenario.origin()
-                try configure(rules)
-            }
-
-            func configure(_ rules: String) throws {
-                try scenario.configure(
-                    origin,
-                    rules: rules,
-                    more: "plan: on\nlimits: { address_failures: off }"
-                )
-                let text = try String(contentsOfFile: config, encoding: .utf8)
-                try scenario.write(
-                    "portcullis.yaml",
-                    text.replacing(
-                        "admin: { address: 127.0.0.1:0 }",
-                        with: "admin: { address: \"unix:\(scenario.path("admin.sock"))\" }"
-                    )
-                )
-            }
-
-            func run(_ words: String...) throws -> Scenario.Result {
-                try scenario.portcullis(["rollout", "--config", config] + words)
-            }
-
-            /// What a request without a proof is answered, on so many connections that both event
-            /// loops have some.
-            func answers(_ gateway: GatewayProcess, _ path: String = "/v1/orders") throws -> Set<
-                Int
-            > {
-                Set(try (0..<16).map { _ in try gateway.client().send("GET", path).status })
-            }
-
-            /// The lines of the audit log.
-            func audit() throws -> [[String: String]] {
-                let text = try String(contentsOfFile: orders + ".log", encoding: .utf8)
-                return try text.split(separator: "\n").map { line in
-                    let value = try JSONSerialization.jsonObject(with: Data(line.utf8))
-                    return try #require(value as? [String: String])
-                }
-            }
-
-            func status() throws -> [String: [String: Any]] {
-                let client = HTTPClient(path: scenario.path("admin.sock"))
-                let rules = try client.send("GET", "/status").object?["rules"] as? [[String: Any]]
-                return Dictionary(
-                    uniqueKeysWithValues: try #require(rules).map { ("\($0["id"] ?? "")", $0) }
-                )
-            }
-        }
-
         @Test func `an order takes effect in all loops at once, and says who and why`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             try expectEqual(stand.answers(gateway), [401])
@@ -148,7 +76,7 @@ extension Scenarios {
         }
 
         @Test func `the plan that apps get follows the orders`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             func served() throws -> String {
@@ -180,7 +108,7 @@ extension Scenarios {
         }
 
         @Test func `an order outlives a reload, a stop and a kill, and check tells of it`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let first = try stand.scenario.serve()
             try expectEqual(stand.run("orders", "off", "--why", "a test").status, 0)
@@ -203,12 +131,14 @@ extension Scenarios {
 
         @Test func `off in the file ends an order to enforce, and keeps what refuses fewer`() throws
         {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             var generation = 1
             func reload(_ mode: String) throws {
-                try stand.configure(Self.rules.replacing("mode: enforce", with: "mode: \(mode)"))
+                try stand.configure(
+                    RolloutStand.rules.replacing("mode: enforce", with: "mode: \(mode)")
+                )
                 generation += 1
                 gateway.child.signal(SIGHUP)
                 _ = try gateway.child.wait(for: "reload") { [generation] _, complained in
@@ -249,7 +179,7 @@ extension Scenarios {
         }
 
         @Test func `the emergency switch stops every refusal, and no denial`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             try expectEqual(stand.run("--all", "observe", "--why", "on fire").status, 0)
@@ -274,11 +204,13 @@ extension Scenarios {
         }
 
         @Test func `the emergency switch works while the files are wrong`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             try expectEqual(stand.answers(gateway), [401])
-            try stand.configure(Self.rules.replacing("mode: enforce", with: "mode: enfroce"))
+            try stand.configure(
+                RolloutStand.rules.replacing("mode: enforce", with: "mode: enfroce")
+            )
             let done = try stand.run("--all", "observe", "--why", "on fire")
             expectEqual(done.status, 0, "\(done)")
             #expect(done.complained.contains("is asked all the same"), "\(done)")
@@ -286,7 +218,7 @@ extension Scenarios {
         }
 
         @Test func `with the listener's address, it works without any file`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             try expectEqual(stand.answers(gateway), [401])
@@ -324,7 +256,7 @@ extension Scenarios {
         @Test func `an order that is not answered in time may hold, and the command says so`()
             throws
         {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             try expectEqual(stand.answers(gateway), [401])
@@ -345,7 +277,7 @@ extension Scenarios {
         }
 
         @Test func `a rule whose file does not say how to verify takes no order`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             for id in ["open", "closed", "default"] {
@@ -372,11 +304,11 @@ extension Scenarios {
         func `an order that would refuse more than the guard allows says whom, and needs --yes`()
             throws
         {
-            let rules = Self.rules.replacing(
+            let rules = RolloutStand.rules.replacing(
                 "mode: enforce",
                 with: "mode: observe\n  challenge: none\n  guard: { refused: 20%, of: installs }"
             )
-            let stand = try Stand(rules: rules)
+            let stand = try RolloutStand(rules: rules)
             defer { stand.scenario.end() }
             var keys = try stand.scenario.imported(40)
             let gateway = try stand.scenario.serve()
@@ -412,7 +344,7 @@ extension Scenarios {
         }
 
         @Test func `a file of orders that is broken stops the start, with a way out`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let first = try stand.scenario.serve()
             try expectEqual(stand.run("orders", "observe").status, 0)
@@ -429,7 +361,7 @@ extension Scenarios {
         }
 
         @Test func `an order that can't be saved changes nothing, if it may refuse more`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             try expectEqual(stand.run("orders", "10%").status, 0)
@@ -460,7 +392,7 @@ extension Scenarios {
         @Test func `on a full disk the emergency switch works, and is written when there is room`()
             throws
         {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let folder = stand.scenario.path("disk")
             try FileManager.default.createDirectory(
@@ -512,8 +444,8 @@ extension Scenarios {
         }
 
         @Test func `an order that no request speaks about needs --yes`() throws {
-            let rules = Self.rules.replacing("mode: enforce", with: "mode: observe")
-            let stand = try Stand(rules: rules)
+            let rules = RolloutStand.rules.replacing("mode: enforce", with: "mode: observe")
+            let stand = try RolloutStand(rules: rules)
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             let blind = try stand.run("orders", "100%")
@@ -526,8 +458,8 @@ extension Scenarios {
         }
 
         @Test func `where only a few requests were judged, an order needs --yes`() throws {
-            let rules = Self.rules.replacing("mode: enforce", with: "mode: observe")
-            let stand = try Stand(rules: rules)
+            let rules = RolloutStand.rules.replacing("mode: enforce", with: "mode: observe")
+            let stand = try RolloutStand(rules: rules)
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             let client = gateway.client()
@@ -546,7 +478,7 @@ extension Scenarios {
         }
 
         @Test func `an order after a cut line of the audit log has a line of its own`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             try expectEqual(stand.answers(try stand.scenario.serve()), [401])
             try expectEqual(stand.run("orders", "observe").status, 0)
@@ -566,7 +498,7 @@ extension Scenarios {
         }
 
         @Test func `two configurations are compared, with what was ordered`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let gateway = try stand.scenario.serve()
             try expectEqual(stand.run("orders", "25%").status, 0)
@@ -588,7 +520,7 @@ extension Scenarios {
         }
 
         @Test func `an order of a share refuses that share of the keys`() throws {
-            let stand = try Stand()
+            let stand = try RolloutStand()
             defer { stand.scenario.end() }
             let keys = try stand.scenario.imported(200)
             let gateway = try stand.scenario.serve()

@@ -265,6 +265,15 @@ import Verification
         #expect(installed.printed.hasPrefix("# Runbook\n"), "\(installed)")
     }
 
+    @Test(.enabled(if: Repository.hasPrograms))
+    func `a word that is no order is answered with the order that enforces`() throws {
+        let program = Repository.programs.appending(path: "portcullis").path
+        let words = ["rollout", "--config", "absent.yaml", "orders", "enforce"]
+        let outcome = try ChildProcess.run(program, words, input: "")
+        expectEqual(outcome.status, 2)
+        #expect(outcome.complained.contains("100% enforces for all"), "\(outcome)")
+    }
+
     private static func help(_ words: String...) throws -> String {
         let program = Repository.programs.appending(path: "portcullis").path
         let outcome = try ChildProcess.run(program, ["help"] + words, input: "")
