@@ -95,7 +95,7 @@ package struct Exemplar: Sendable {
         case traceID = "trace_id"
     }
 
-    /// The bytes of a name, and room behind them.
+    /// The bytes of a name; the rest is padding.
     package typealias Name = InlineArray<64, UInt8>
 
     package let label: Label

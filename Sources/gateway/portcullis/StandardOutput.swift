@@ -76,7 +76,7 @@ enum StandardError {
 
 /// A question at the terminal, before a command does what may do harm.
 enum Confirmation {
-    /// Whether a person types yes. Without a terminal nobody does, and the message says so.
+    /// Whether a person types yes. Without a terminal the answer is no, and the message says so.
     ///
     /// - otherwise: why nothing has changed without a terminal, and the next step.
     static func isGiven(otherwise: () -> String) -> Bool {

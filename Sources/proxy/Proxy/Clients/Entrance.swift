@@ -79,8 +79,8 @@ package struct Entrance {
 // otherwise an attacker could claim any address. After the header the connection belongs to the
 // address that it names, as if the client had connected itself. Limits count that address. Its
 // Forwarded and X-Forwarded-For are trusted only where that address, too, is one of
-// `trusted_proxies`. Where the header names nobody, they are not: whoever has written them is
-// behind a proxy that reads no HTTP.
+// `trusted_proxies`. Where the header names no client, they are not: a proxy that reads no HTTP
+// has not written them.
 extension Entrance {
     /// A connection was accepted that must begin with a PROXY header.
     package func acceptProxied(_ descriptor: Int32, from peer: SocketAddress, on proxy: ProxyLoop) {

@@ -85,7 +85,7 @@ final class OriginPool {
             tryServers()
             return .failed(Unreached(failure: .originDown, server: servers.last))
         case .server(let server):
-            guard reusesIdle, let ready = ready(server, preface, demand.group) else { break }
+            guard reusesIdle, let ready = ready(server, preface, by: demand.group) else { break }
             host.count(.originReuses)
             ready.take(for: owner, flow: demand.flow)
             return .connected(ready)
@@ -100,7 +100,7 @@ final class OriginPool {
     private func ready(
         _ server: OriginServer,
         _ preface: [UInt8],
-        _ group: SharingGroup
+        by group: SharingGroup
     ) -> (any DialedStream)? {
         guard server.isShared else { return server.takeIdle(preface, on: loop) }
         return server.isLimited ? nil : shared(server, by: group).freeStream()
