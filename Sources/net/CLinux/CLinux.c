@@ -225,19 +225,13 @@ int clinux_forbid_new_privileges(void) { return prctl(PR_SET_NO_NEW_PRIVS, 1L, 0
 
 int clinux_set_dumpable(int allowed) { return prctl(PR_SET_DUMPABLE, (long)allowed, 0L, 0L, 0L); }
 
-// A clock that costs a few nanoseconds and moves in steps of some milliseconds.
-uint64_t clinux_coarse_milliseconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 uint64_t clinux_monotonic_nanoseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+// A clock that costs a few nanoseconds and moves in steps of some milliseconds.
 int64_t clinux_wall_milliseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME_COARSE, &t);

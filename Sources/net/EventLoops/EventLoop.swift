@@ -43,10 +43,14 @@ package final class EventLoop: @unchecked Sendable {
     /// The wall clock in milliseconds since 1970, read once a round.
     package var wallMilliseconds: Int64 { clocks.wall }
     private var clocks: (now: UInt64, wall: Int64)
+    /// The monotonic clock in nanoseconds, read once a round and behind each served endpoint.
+    private var readAt: UInt64
     /// The current iteration, so far.
     package struct Iteration {
         /// Monotonic nanoseconds.
         package fileprivate(set) var beganAt: UInt64 = 0
+        /// How long it took, once it has ended.
+        package fileprivate(set) var nanoseconds: UInt64 = 0
         package fileprivate(set) var events = 0
         /// The number of polls for events; 0 where the iteration is a tick's.
         package fileprivate(set) var polls = 0
@@ -129,7 +133,8 @@ package final class EventLoop: @unchecked Sendable {
         timer = DispatchSource.makeTimerSource(queue: queue)
         wholeInput = .allocate(byteCount: Self.inputBytes, alignment: 64)
         ciphertextInput = .allocate(byteCount: Self.ciphertextBytes, alignment: 64)
-        clocks = (clinux_coarse_milliseconds(), wallClock())
+        readAt = MonotonicClock.nanoseconds
+        clocks = (readAt / 1_000_000, wallClock())
         wheel = TimerWheel(now: clocks.now / Self.tickMilliseconds)
     }
 
@@ -194,8 +199,9 @@ extension EventLoop {
     private func serve() {
         let calledAt = MonotonicClock.nanoseconds
         while iterate() {
-            let used = MonotonicClock.nanoseconds &- calledAt
-            guard used < Self.iterationNanoseconds, !hasWork else { return callAgain() }
+            guard readAt &- calledAt < Self.iterationNanoseconds, !hasWork else {
+                return callAgain()
+            }
         }
     }
 
@@ -210,18 +216,23 @@ extension EventLoop {
             currentIteration.polls += 1
             note(count)
             guard serveMail() + serveRound() > Self.fewEvents || hasWork,
-                MonotonicClock.nanoseconds &- currentIteration.beganAt < Self.iterationNanoseconds
+                readAt &- currentIteration.beganAt < Self.iterationNanoseconds
             else { break }
             count = take(0)
             readClocks()
         }
-        iterationEnded?()
+        endIteration()
         return true
     }
 
     private func beginIteration() {
-        currentIteration = Iteration(beganAt: MonotonicClock.nanoseconds)
         readClocks()
+        currentIteration = Iteration(beganAt: readAt)
+    }
+
+    private func endIteration() {
+        currentIteration.nanoseconds = readAt &- currentIteration.beganAt
+        iterationEnded?()
     }
 
     /// Asks Dispatch for another call, after its other work on this queue.
@@ -271,12 +282,11 @@ extension EventLoop {
     @discardableResult
     private func serveRound() -> Int {
         var served = 0
-        let roundBeganAt = MonotonicClock.nanoseconds
-        var now = roundBeganAt
+        let roundBeganAt = readAt
         while let turn = waiting.next() {
             if turn.flow != servedFlow {
                 servedFlow = turn.flow
-                othersUntil = now &+ Self.othersNanoseconds
+                othersUntil = readAt &+ Self.othersNanoseconds
             }
             inputMax = turn.inputMax
             inputCount = 0
@@ -286,13 +296,13 @@ extension EventLoop {
                 // It was closed while it waited.
                 table.release(turn.member)
             }
-            let began = now
-            now = MonotonicClock.nanoseconds
-            waiting.charge(nanoseconds: now &- began, bytes: inputCount)
+            let began = readAt
+            readAt = MonotonicClock.nanoseconds
+            waiting.charge(nanoseconds: readAt &- began, bytes: inputCount)
             served += 1
-            let mayMeetOthers = waiting.hasBusy && now < othersUntil
+            let mayMeetOthers = waiting.hasBusy && readAt < othersUntil
             let limit = mayMeetOthers ? Self.roundNanoseconds : Self.iterationNanoseconds
-            if now &- roundBeganAt >= limit { break }
+            if readAt &- roundBeganAt >= limit { break }
         }
         currentIteration.events += served
         inputMax = Self.inputBytes
@@ -307,10 +317,15 @@ extension EventLoop {
         hasMail = false
         let work = mailbox.take()
         for item in work { item() }
+        // No endpoint pays for that.
+        readAt = MonotonicClock.nanoseconds
         return work.count
     }
 
-    private func readClocks() { clocks = (clinux_coarse_milliseconds(), wallClock()) }
+    private func readClocks() {
+        readAt = MonotonicClock.nanoseconds
+        clocks = (readAt / 1_000_000, wallClock())
+    }
 }
 
 // Deadlines.
@@ -333,8 +348,9 @@ extension EventLoop {
     private func tickPassed() {
         beginIteration()
         endDeadlines()
+        readAt = MonotonicClock.nanoseconds
         serveRound()
-        iterationEnded?()
+        endIteration()
         if hasWork { callAgain() }
     }
 

@@ -75,7 +75,7 @@ package enum MonotonicClock {
     package static var nanoseconds: UInt64 { clinux_monotonic_nanoseconds() }
 
     /// Milliseconds of the clock of ``EventLoop/now``, for code that runs on no event loop.
-    package static var milliseconds: UInt64 { clinux_coarse_milliseconds() }
+    package static var milliseconds: UInt64 { nanoseconds / 1_000_000 }
 
     /// Whole seconds since that moment.
     package static var seconds: Int64 { Int64(clamping: nanoseconds / 1_000_000_000) }

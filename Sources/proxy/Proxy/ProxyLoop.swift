@@ -214,7 +214,7 @@ package final class ProxyLoop {
         shared.decider.keys.kick()
         log.pass()
         let iteration = loop.iteration
-        tally.add(.loopIteration, nanoseconds: MonotonicClock.nanoseconds &- iteration.beganAt)
+        tally.add(.loopIteration, nanoseconds: iteration.nanoseconds)
         if iteration.polls > 0 {
             tally.add(.loopPolls, UInt64(iteration.polls))
             tally.add(.iterationEvents, size: iteration.events)

@@ -78,9 +78,8 @@ int clinux_set_dumpable(int allowed);
 // where it can't be asked. Of all threads, only the calling one has other rights meanwhile.
 int clinux_access_as(const char *user, uint32_t uid, uint32_t gid, const char *path, int mode);
 
-// The coarse clocks cost a few nanoseconds and move in steps of some milliseconds.
-uint64_t clinux_coarse_milliseconds(void);
 uint64_t clinux_monotonic_nanoseconds(void);
+// It costs a few nanoseconds and moves in steps of some milliseconds.
 int64_t clinux_wall_milliseconds(void);
 // Whether a program keeps the clock right (adjtimex): 1, 0, or -1 where it can't be asked.
 int clinux_clock_is_kept(void);
