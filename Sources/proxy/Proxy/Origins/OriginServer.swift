@@ -12,7 +12,7 @@ final class OriginServer: OriginPeer {
     private var promised: [UInt64: HTTP1OriginStream] = [:]
 
     /// Its connections, where it speaks HTTP/2: of each group that has had a request.
-    private var sharedConnections: [SharedConnections] = []
+    @exclusivity(unchecked) private var sharedConnections: [SharedConnections?]
 
     /// Whether the server no longer belongs to the origin.
     private var isGone = false
@@ -28,6 +28,7 @@ final class OriginServer: OriginPeer {
         ejection = origin.rules.ejection
         firstByteTimeout = origin.rules.firstByteTimeout
         self.origin = origin.state
+        sharedConnections = Array(repeating: nil, count: isShared ? SharingGroup.allCases.count : 0)
     }
 
     var state: ServerState { settings.state }
@@ -114,7 +115,7 @@ final class OriginServer: OriginPeer {
             case .closes: return stream.closeInOrder()
             }
         }
-        if idleCount >= max {
+        if idle.streams.count >= max {
             // A connection for one client makes room for another client's connection.
             guard !stream.preface.isEmpty, let oldest = idle.streams.first else {
                 countOut(stream)
@@ -127,11 +128,11 @@ final class OriginServer: OriginPeer {
     }
 
     var idleCount: Int {
-        sharedConnections.reduce(idle.streams.count) { $0 + $1.idleCount }
+        sharedConnections.reduce(idle.streams.count) { $0 + ($1?.idleCount ?? 0) }
     }
 
     func closeIdle() {
-        for connections in sharedConnections { connections.retire() }
+        for connections in sharedConnections { connections?.retire() }
         for stream in idle.takeAll() {
             countOut(stream)
             stream.closeInOrder()
@@ -167,13 +168,10 @@ final class OriginServer: OriginPeer {
         guard let settings = settings.http2 else {
             preconditionFailure("OriginServer: it speaks HTTP/1.1")
         }
-        let shared: SharedConnections
-        if let known = sharedConnections.first(where: { $0.group == group }) {
-            shared = known
-        } else {
-            shared = SharedConnections(of: group, self, settings, host: host, on: loop)
-            sharedConnections.append(shared)
-        }
+        let shared =
+            sharedConnections[group.rawValue]
+            ?? SharedConnections(self, settings, host: host, on: loop)
+        sharedConnections[group.rawValue] = shared
         shared.connectTimeout = connectTimeout
         shared.lineMax = queue.max
         return shared

@@ -9,23 +9,26 @@ import Telemetry
 /// there with it: nginx does so for a field of more than 8 KiB, Tomcat for content in many small
 /// frames. So a request that has proved itself shares no connection with a stranger's, and one with
 /// a large head none with others.
-struct SharingGroup: Equatable {
-    var isProven = false
-    var hasLargeHead = false
+enum SharingGroup: Int, CaseIterable {
+    /// Also the gateway's own connects.
+    case usual
+    case proven
+    case largeHead
+    case provenLargeHead
 
     /// The bytes of the largest head that is not large, as for HTTP/1.1: the least that servers
     /// take for one field.
     private static let usualHeadMax = 8 << 10
 
-    /// The group of the gateway's own connects.
-    static let usual = SharingGroup()
-
-    private init() {}
-
     /// - headCount: bytes of the request's head.
     init(isProven: Bool, headCount: Int) {
-        self.isProven = isProven
-        hasLargeHead = headCount > Self.usualHeadMax
+        self =
+            switch (isProven, headCount > Self.usualHeadMax) {
+            case (false, false): .usual
+            case (true, false): .proven
+            case (false, true): .largeHead
+            case (true, true): .provenLargeHead
+            }
     }
 }
 
@@ -35,7 +38,6 @@ struct SharingGroup: Equatable {
 /// A connection is made when no other has a free stream, one at a time. Requests take the first
 /// connection with a free stream, so that few are used and the others can time out.
 final class SharedConnections {
-    let group: SharingGroup
     private unowned let server: OriginServer
     private let settings: OriginHTTP2
     private let loop: EventLoop
@@ -56,13 +58,11 @@ final class SharedConnections {
     private var lastNumber: UInt64 = 0
 
     init(
-        of group: SharingGroup,
         _ server: OriginServer,
         _ settings: OriginHTTP2,
         host: any OriginHost,
         on loop: EventLoop
     ) {
-        self.group = group
         self.server = server
         self.settings = settings
         self.host = host

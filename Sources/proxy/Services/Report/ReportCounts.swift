@@ -39,9 +39,19 @@ package struct ReportCounts: Sendable {
         guard ids.indices.contains(rule.index), ids[rule.index] == rule.id else {
             return addFormer(request, nanoseconds: nanoseconds, id: rule.id)
         }
-        if current[rule.index] == nil { current[rule.index] = RuleCounts() }
-        current[rule.index]?.add(nanoseconds: nanoseconds)
-        if let request { current[rule.index]?.add(request, by: hash) }
+        Self.add(request, nanoseconds: nanoseconds, by: hash, to: &current[rule.index])
+    }
+
+    /// Adds to the counts in place: they are large to copy.
+    private static func add(
+        _ request: ReportedRequest?,
+        nanoseconds: UInt64,
+        by hash: InstallHash,
+        to counts: inout RuleCounts?
+    ) {
+        if counts == nil { counts = RuleCounts() }
+        counts?.add(nanoseconds: nanoseconds)
+        if let request { counts?.add(request, by: hash) }
     }
 
     private mutating func addFormer(
