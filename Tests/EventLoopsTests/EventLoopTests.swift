@@ -85,7 +85,60 @@ private final class Hearer: Connection {
     override func inputReady() { heard?() }
 }
 
+/// Goes on by itself, as a transfer does: each turn takes longer than the time between two polls.
+private final class Transfer: Endpoint {
+    var turned: ((Int) -> Void)?
+    private var turns = 0
+
+    override func ready(_ events: UInt32) {
+        turns += 1
+        let end = MonotonicClock.nanoseconds &+ 200_000
+        while MonotonicClock.nanoseconds < end {}
+        turned?(turns)
+        loop.resume(self)
+    }
+}
+
+/// Says that there is something to read.
+private final class Small: Endpoint {
+    var heard: (() -> Void)?
+    override func ready(_ events: UInt32) { heard?() }
+}
+
 @Suite struct EventLoopTests {
+    /// All clients of a balancer are in one flow.
+    @Test func `a small request waits for few turns of a transfer of its flow`() async throws {
+        let loop = try EventLoop(number: 0)
+        loop.start()
+        let waited: Int = await onLoop(loop) { done in
+            do {
+                var (one, two): ([Int32], [Int32]) = ([0, 0], [0, 0])
+                try #require(pipe(&one) == 0 && pipe(&two) == 0)
+                let transfer = Transfer(descriptor: one[0], on: loop)
+                let small = Small(descriptor: two[0], on: loop)
+                let input = two[1]
+                var turns = 0
+                transfer.turned = {
+                    turns = $0
+                    if $0 == 10 { _ = Glibc.write(input, "x", 1) }
+                }
+                small.heard = {
+                    let waited = turns - 10
+                    for endpoint in [transfer, small] { _ = Glibc.close(endpoint.detach()) }
+                    _ = (Glibc.close(one[1]), Glibc.close(input))
+                    done(waited)
+                }
+                try loop.register(transfer)
+                try loop.register(small)
+                loop.resume(transfer)
+            } catch {
+                done(-1)
+            }
+        }
+        loop.stop()
+        #expect((0...2).contains(waited), "\(waited) turns")
+    }
+
     private func onLoop<Value: Sendable>(
         _ loop: EventLoop,
         _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void

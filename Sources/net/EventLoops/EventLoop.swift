@@ -17,7 +17,8 @@ package final class EventLoop: @unchecked Sendable {
     private static let mailToken = UInt64.max
     /// The event of a resumed endpoint; no bit of epoll's.
     static let resumed: UInt32 = 1 << 24
-    /// Longest time between two epoll_wait calls while another flow may be ready, nanoseconds.
+    /// Longest time between two epoll_wait calls while another flow may be ready or a transfer goes
+    /// on, nanoseconds.
     private static let roundNanoseconds: UInt64 = 100_000
     /// Nanoseconds after which an iteration ends at the latest, and Dispatch gets the thread back.
     private static let iterationNanoseconds: UInt64 = 8_000_000
@@ -300,7 +301,10 @@ extension EventLoop {
             readAt = MonotonicClock.nanoseconds
             waiting.charge(nanoseconds: readAt &- began, bytes: inputCount)
             served += 1
-            let mayMeetOthers = waiting.hasBusy && readAt < othersUntil
+            // A transfer goes on without an event. All clients of a balancer are one flow, and those
+            // with small requests are seen by the next poll only.
+            let isTransfer = turn.news & Self.resumed != 0
+            let mayMeetOthers = isTransfer || waiting.hasBusy && readAt < othersUntil
             let limit = mayMeetOthers ? Self.roundNanoseconds : Self.iterationNanoseconds
             if readAt &- roundBeganAt >= limit { break }
         }
