@@ -30,7 +30,8 @@ package final class EventLoop: @unchecked Sendable {
     /// wakes two threads for one event: more work than relaying a request.
     private static let patienceMilliseconds: Int32 = 8
     /// Nanoseconds without another flow after which none is expected. If all clients of an event
-    /// loop are in one flow, frequent epoll_wait calls cost some percent and gain nothing.
+    /// loop are in one flow and none has a transfer, frequent epoll_wait calls cost some percent
+    /// and gain nothing.
     private static let othersNanoseconds: UInt64 = 100_000_000
     /// Flows of an event loop. Clients whose addresses map to the same flow share their turns.
     package static let flowCount = 4096
