@@ -302,8 +302,8 @@ extension EventLoop {
             readAt = MonotonicClock.nanoseconds
             waiting.charge(nanoseconds: readAt &- began, bytes: inputCount)
             served += 1
-            // A transfer goes on without an event. All clients of a balancer are one flow, and those
-            // with small requests are seen by the next poll only.
+            // A transfer goes on without an event. All clients of a balancer are one flow, and a
+            // small request of theirs is seen by the next poll only.
             let isTransfer = turn.news & Self.resumed != 0
             let mayMeetOthers = isTransfer || waiting.hasBusy && readAt < othersUntil
             let limit = mayMeetOthers ? Self.roundNanoseconds : Self.iterationNanoseconds
