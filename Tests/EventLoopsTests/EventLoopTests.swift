@@ -94,6 +94,7 @@ private final class Transfer: Endpoint {
         turns += 1
         let end = MonotonicClock.nanoseconds &+ 200_000
         while MonotonicClock.nanoseconds < end {}
+        loop.inputCount = EventLoop.inputBytes
         turned?(turns)
         loop.resume(self)
     }

@@ -22,6 +22,8 @@ package final class EventLoop: @unchecked Sendable {
     private static let roundNanoseconds: UInt64 = 100_000
     /// Nanoseconds after which an iteration ends at the latest, and Dispatch gets the thread back.
     private static let iterationNanoseconds: UInt64 = 8_000_000
+    /// Bytes of a read that a transfer has at least, where it may read so many.
+    private static let transferBytes = 32 << 10
     /// An iteration that served fewer than 4 events returns to Dispatch. After so few, usually no
     /// other endpoint is ready, and another poll would be a wasted system call. An endpoint that is
     /// ready starts the next iteration.
@@ -304,7 +306,7 @@ extension EventLoop {
             served += 1
             // A transfer goes on without an event. All clients of a balancer are one flow, and a
             // small request of theirs is seen by the next poll only.
-            let isTransfer = turn.news & Self.resumed != 0
+            let isTransfer = inputCount >= min(turn.inputMax, Self.transferBytes)
             let mayMeetOthers = isTransfer || waiting.hasBusy && readAt < othersUntil
             let limit = mayMeetOthers ? Self.roundNanoseconds : Self.iterationNanoseconds
             if readAt &- roundBeganAt >= limit { break }
