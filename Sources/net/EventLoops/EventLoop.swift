@@ -22,7 +22,7 @@ package final class EventLoop: @unchecked Sendable {
     private static let roundNanoseconds: UInt64 = 100_000
     /// Nanoseconds after which an iteration ends at the latest, and Dispatch gets the thread back.
     private static let iterationNanoseconds: UInt64 = 8_000_000
-    /// Bytes of a read that a transfer has at least, where it may read so many.
+    /// The fewest bytes that a transfer reads in a turn, unless its turn's limit is lower.
     private static let transferBytes = 32 << 10
     /// An iteration that served fewer than 4 events returns to Dispatch. After so few, usually no
     /// other endpoint is ready, and another poll would be a wasted system call. An endpoint that is
