@@ -3,7 +3,7 @@ import ConfigurationReading
 // What a case's file expects.
 extension CaseReader {
     private static let special = [
-        "answers", "seconds", "waited", "refusals", "answer-fields", "tokens", "seen",
+        "answers", "seconds", "refusals", "answer-fields", "tokens", "seen",
     ]
 
     private static let outcomes = ClientOutcome.allCases.map(\.rawValue)
@@ -19,7 +19,6 @@ extension CaseReader {
         if inner.has("seconds") {
             all += bounded(.seconds, inner, at: "seconds")
         }
-        if inner.has("waited") { all += bounded(.waited, inner, at: "waited") }
         if inner.has("answers") { all += answers(inner) }
         for member in members(inner, "refusals") {
             all += bounded(.refusals(member.key), inner, by: member)

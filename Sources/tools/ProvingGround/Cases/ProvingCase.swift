@@ -124,9 +124,6 @@ enum ProvingMeasure: Sendable {
     case otherAnswers(outcome: String, status: Int?)
     /// How long the step took the driver.
     case seconds
-    /// How much longer that was than twice the time of the requests before it, which wait for
-    /// nothing: the machine's load is in both, and is never quite the same.
-    case waited
     /// The answers that have a field with this value; `any` for each.
     case answerField(name: String, value: String)
     /// The answers with the names of these tokens.

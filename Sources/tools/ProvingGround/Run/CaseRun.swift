@@ -7,8 +7,6 @@ struct CaseRun {
     private let stand: ProvingStand
     private let channel: DriverChannel
     private var clients: DrivenClients
-    /// How long the driver took for the last requests.
-    private var lastSeconds = 0.0
     private var misses: [ProvingReport.Miss] = []
     private let began: ProvingLedger.Mark
 
@@ -75,8 +73,6 @@ struct CaseRun {
                 let count = "\(sending.total) requests, \(outcome.answers.count) answers"
                 throw ToolError("line \(step.line): \(count)")
             }
-            outcome.waited = max(0, outcome.seconds - 2 * lastSeconds)
-            lastSeconds = outcome.seconds
         }
         judge(step.expected, by: outcome, in: "line \(step.line): \(step.text)")
     }

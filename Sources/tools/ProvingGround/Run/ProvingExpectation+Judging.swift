@@ -5,8 +5,6 @@ extension ProvingExpectation {
         var seen: SeenTraffic
         var answers: [ClientAnswer] = []
         var seconds = 0.0
-        /// How many of them are above twice those of the requests before it.
-        var waited = 0.0
     }
 
     /// What is wrong; `nil` where all is as expected.
@@ -34,7 +32,6 @@ extension ProvingMeasure {
         case .otherAnswers(let outcome, let status):
             "answers other than \(Self.text(outcome, status))"
         case .seconds: "seconds"
-        case .waited: "seconds more than twice what the requests before took"
         case .answerField(let name, let value): "answers with \(name): \(value)"
         case .tokens(let names): "answers with the tokens \(names.joined(separator: ", "))"
         case .seen(let query): query.text
@@ -55,7 +52,6 @@ extension ProvingMeasure {
         case .otherAnswers(let word, let status):
             Double(outcome.answers.count { !$0.isA(word, status) })
         case .seconds: outcome.seconds
-        case .waited: outcome.waited
         case .answerField(let name, let value):
             Double(
                 outcome.answers.count { answer in
