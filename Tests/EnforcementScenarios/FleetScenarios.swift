@@ -191,6 +191,60 @@ extension Scenarios {
             #expect(!gateway.child.complained.contains("erased"))
         }
 
+        /// What the start asks waits for a lock, as it would for a slow disk.
+        @Test(
+            .enabled(if: DatabaseServer.programs != nil),
+            arguments: ["state", "keys", "shared_secrets"]
+        )
+        func `a gateway starts beside a slow database, and goes on by itself`(
+            table: String
+        ) throws {
+            let fleet = try Fleet(1, rules: Self.rules)
+            defer { fleet.end() }
+            var key = try fleet.imported(1)[0]
+            try fleet.crash(0)
+            try fleet.database.withhold(table) {
+                try fleet.start(0)
+                let gateway = try #require(fleet.gateway(0))
+                try expectEqual(gateway.client().send("GET", "/open").status, 200)
+            }
+            try Self.expectAllWell(fleet, &key)
+        }
+
+        /// The start draws a secret, and the database has no room for it.
+        @Test(.enabled(if: DatabaseServer.programs != nil))
+        func `a gateway starts beside a full database, and goes on by itself`() throws {
+            let fleet = try Fleet(1, rules: Self.rules)
+            defer { fleet.end() }
+            var key = try fleet.imported(1)[0]
+            try fleet.crash(0)
+            _ = try fleet.database.query(
+                """
+                CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN RAISE 'no space left on device' USING ERRCODE = 'disk_full'; END $$;
+                DELETE FROM shared_secrets;
+                CREATE TRIGGER fill BEFORE INSERT ON shared_secrets EXECUTE FUNCTION fill()
+                """
+            )
+            try fleet.start(0)
+            let gateway = try #require(fleet.gateway(0))
+            try expectEqual(gateway.client().send("GET", "/open").status, 200)
+            _ = try fleet.database.query("DROP TRIGGER fill ON shared_secrets")
+            try Self.expectAllWell(fleet, &key)
+        }
+
+        /// Requests that need the store pass again, soon.
+        private static func expectAllWell(_ fleet: Fleet, _ key: inout SoftwareKey) throws {
+            let gateway = try #require(fleet.gateway(0))
+            let client = gateway.client()
+            let isBack = try eventually {
+                let challenge = try gateway.challenges("assertion", client)[0]
+                return try client.send(raw: key.get("/v1/bare")).status == 200
+                    && client.send(raw: key.get("/v1/signed", challenge: challenge)).status == 200
+            }
+            #expect(isBack)
+        }
+
         @Test(.enabled(if: DatabaseServer.programs != nil))
         func `a commit whose wait for a standby is cancelled is not taken for durable`() throws {
             let fleet = try Fleet(1, rules: Self.rules)

@@ -24,6 +24,10 @@ package struct JournalError: Error, Hashable, Sendable, CustomStringConvertible 
     /// Whether the fault may end by itself, as while a database starts; left out of `==`.
     package let isOutage: Bool
 
+    /// Whether the fault may end without a change of the configuration: an outage, or a database
+    /// that is slow, locked or full.
+    package var isPassing: Bool { isOutage || reason == .busy || reason == .full }
+
     package init(_ reason: Reason, _ detail: String, next: String? = nil, isOutage: Bool = false) {
         self.reason = reason
         self.detail = detail

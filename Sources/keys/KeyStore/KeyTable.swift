@@ -84,7 +84,7 @@ package final class KeyTable: Sendable {
             let loaded = try journal.load(apps: apps) { Self.take($0, to: shards) }
             revision = Mutex(loaded)
         } catch {
-            guard canWait, error.isOutage else { throw error }
+            guard canWait, error.isPassing else { throw error }
             revision = Mutex(nil)
             isCurrent.store(false, ordering: .releasing)
             fault.withLock { $0.error = error }

@@ -44,7 +44,7 @@ package final class PostgreSQLKeyJournal: KeyJournal {
         do throws(JournalError) {
             try check()
         } catch {
-            guard canWait, error.isOutage else { throw error }
+            guard canWait, error.isPassing else { throw error }
         }
     }
 

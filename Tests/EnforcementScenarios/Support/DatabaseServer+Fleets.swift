@@ -105,6 +105,25 @@ extension DatabaseServer {
     /// Makes a standby the server that takes writes.
     func promote() throws { _ = try query("SELECT pg_promote()") }
 
+    /// Has all statements about a table wait while `body` runs.
+    func withhold(_ table: String, _ body: () throws -> Void) throws {
+        let lock = "BEGIN; LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(600)"
+        let holder = "FROM pg_stat_activity WHERE query = '\(lock)'"
+        let held = Thread.Answer { try self.query(lock) }
+        let isHeld = try eventually {
+            try query("SELECT count(*) \(holder) AND wait_event = 'PgSleep'") == ["1"]
+        }
+        guard isHeld else {
+            throw ChildProcess.Failure(description: "\(table) is not locked")
+        }
+        let result = Result { try body() }
+        _ = try query("SELECT pg_terminate_backend(pid) \(holder)")
+        guard eventually({ held.isThere }) else {
+            throw ChildProcess.Failure(description: "\(table) is still locked")
+        }
+        try result.get()
+    }
+
     /// Stops all its processes, which hold what they have locked.
     func pause() throws { try signalAll(SIGSTOP) }
 

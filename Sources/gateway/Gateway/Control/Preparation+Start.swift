@@ -49,7 +49,7 @@ extension Preparation {
             return found.findings.filter { $0.severity == .error }
                 .map { problem(.warning, $0.found, next: $0.next) }
         } catch {
-            return [problem(error.isOutage ? .warning : .error, error.detail, next: error.next)]
+            return [problem(error.isPassing ? .warning : .error, error.detail, next: error.next)]
         }
     }
 

@@ -46,8 +46,9 @@ enum StoreOpening {
             try KeyTable(
                 journal: journal,
                 from: ahead.map { .ahead($0.keys) } ?? .numbers(AppNumbers()),
-                // A process that takes over leaves the clients to its predecessor instead.
-                canWait: surroundings.predecessor == nil
+                // Only a database can be away. A process that takes over leaves the clients to its
+                // predecessor instead.
+                canWait: surroundings.predecessor == nil && journal.decides == .atCommit
             )
         }
         report(place, configuration: configuration, log: log)
@@ -199,7 +200,7 @@ enum StoreOpening {
             do throws(JournalError) {
                 return try keys.sharedSecrets(now: Int64(time(nil)), lifetime: settings.lifetimeMax)
             } catch {
-                guard predecessor == nil, error.isOutage else { throw error }
+                guard predecessor == nil, error.isPassing else { throw error }
                 return [.placeholder()]
             }
         }
