@@ -140,6 +140,70 @@ private final class Small: Endpoint {
         #expect((0...2).contains(waited), "\(waited) turns")
     }
 
+    /// Between two of its polls is a turn of the transfer, 0.2 ms at least.
+    @Test func `other threads are woken in a long iteration, too`() async throws {
+        let loop = try EventLoop(number: 0)
+        loop.start()
+        let (polls, calls): (Int, Int) = await onLoop(loop) { done in
+            var ends: [Int32] = [0, 0]
+            guard pipe(&ends) == 0 else { return done((-1, 0)) }
+            let transfer = Transfer(descriptor: ends[0], on: loop)
+            var (turns, calls) = (0, 0)
+            transfer.turned = { turns = $0 }
+            loop.iterationLasts = { calls += 1 }
+            loop.iterationEnded = {
+                defer { calls = 0 }
+                guard loop.iteration.polls > 20 || turns > 100_000 else { return }
+                (loop.iterationEnded, loop.iterationLasts) = (nil, nil)
+                for end in [transfer.detach(), ends[1]] { _ = Glibc.close(end) }
+                done((loop.iteration.polls, calls))
+            }
+            do { try loop.register(transfer) } catch { return done((-1, 0)) }
+            loop.resume(transfer)
+        }
+        loop.stop()
+        #expect(polls > 20, "no iteration was long")
+        #expect(calls > 0)
+    }
+
+    @Test func `an event loop is busy while turns follow each other, and not while it waits`()
+        async throws
+    {
+        let loop = try EventLoop(number: 0)
+        let pauses = DispatchQueue(label: "portcullis.test.pauses")
+        loop.start()
+        let (turns, waits): (Int, Int) = await onLoop(loop) { done in
+            var ends: [Int32] = [0, 0]
+            guard pipe(&ends) == 0 else { return done((-1, -1)) }
+            let transfer = Transfer(descriptor: ends[0], on: loop)
+            var (turns, waits) = (0, 0)
+            transfer.turned = { turns = $0 }
+            let end = {
+                loop.iterationEnded = nil
+                _ = Glibc.close(ends[1])
+                done((turns, waits))
+            }
+            let waited = {
+                waits += 1
+                guard loop.isBusy, waits < 10_000 else { return end() }
+                pauses.asyncAfter(deadline: .now() + .milliseconds(5)) {
+                    loop.perform {}
+                }
+            }
+            loop.iterationEnded = {
+                guard loop.isBusy || turns > 100_000 else { return }
+                _ = Glibc.close(transfer.detach())
+                loop.iterationEnded = waited
+                loop.perform {}
+            }
+            do { try loop.register(transfer) } catch { return end() }
+            loop.resume(transfer)
+        }
+        loop.stop()
+        #expect((1...100_000).contains(turns), "\(turns) turns")
+        #expect((1..<10_000).contains(waits), "\(waits) waits")
+    }
+
     private func onLoop<Value: Sendable>(
         _ loop: EventLoop,
         _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void

@@ -36,6 +36,19 @@ import Testing
         #expect((Self.millisecond...Self.millisecond * 101 / 100).contains(crowded))
     }
 
+    @Test func `where requests wait for an event loop, few changes wait for others, too`() {
+        var pace = CommitPace()
+        for beat in 1...50 { pace.began(6, now: UInt64(beat) * Self.millisecond) }
+        let last = 50 * Self.millisecond
+        expectEqual(pace.rest(now: last), 0)
+        pace.isBusy = true
+        expectEqual(pace.rest(now: last), CommitPace.intervalMax)
+        expectEqual(pace.rest(now: last + CommitPace.intervalMax), 0)
+        pace = CommitPace()
+        pace.isBusy = true
+        expectEqual(pace.rest(now: last), 0)
+    }
+
     @Test func `time that has passed since the last batch began is no rest`() {
         var pace = CommitPace()
         for beat in 1...50 { pace.began(10, now: UInt64(beat) * Self.millisecond) }

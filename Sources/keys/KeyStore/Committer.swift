@@ -123,9 +123,9 @@ package final class Committer: Sendable {
     ) {
         let isTaken = takes(\.enrolments.count, most: limits.enrolmentsMax) { pending in
             pending.append((record, challenge, completion))
+            start(&pending)
         }
-        guard isTaken else { return refuse("too many enrolments wait", completion) }
-        kick()
+        if !isTaken { refuse("too many enrolments wait", completion) }
     }
 
     /// Takes the changes of a renewal, and starts the writer, which may wait for more. `completion`
@@ -138,7 +138,7 @@ package final class Committer: Sendable {
             pending.append((change, completion))
             if case .idle = pending.phase { schedule(&pending) }
         }
-        guard isTaken else { return refuse("too many renewed receipts wait", completion) }
+        if !isTaken { refuse("too many renewed receipts wait", completion) }
     }
 
     /// Takes a token that is to be spent, and starts the writer. `completion` is called on the
@@ -149,9 +149,9 @@ package final class Committer: Sendable {
     ) {
         let isTaken = takes(\.spendings.count, most: limits.spendingsMax) { pending in
             pending.append((token: token, completion: completion))
+            start(&pending)
         }
-        guard isTaken else { return refuse("too many tokens wait", completion) }
-        kick()
+        if !isTaken { refuse("too many tokens wait", completion) }
     }
 
     /// Takes a change, unless the most of its kind wait.
@@ -181,16 +181,23 @@ package final class Committer: Sendable {
 
     // MARK: Starting
 
-    /// Starts the writer when there are changes to write and it does not run. Cheap: every
-    /// iteration of an event loop calls it at its end.
-    package func kick() {
+    /// Starts the writer when there are changes to write and it does not run. Cheap: event loops
+    /// call it with each iteration.
+    ///
+    /// - isBusy: whether requests wait for the event loop that calls.
+    package func kick(isBusy: Bool = false) {
         pending.withLock { pending in
-            switch pending.phase {
-            case .running: return
-            case .delayed where !pending.isAwaited && pending.changes.count < limits.behindCount:
-                return
-            case .idle, .delayed: schedule(&pending)
-            }
+            pending.pace.isBusy = isBusy
+            start(&pending)
+        }
+    }
+
+    private func start(_ pending: inout PendingChanges) {
+        switch pending.phase {
+        case .running: return
+        case .delayed where !pending.isAwaited && pending.changes.count < limits.behindCount:
+            return
+        case .idle, .delayed: schedule(&pending)
         }
     }
 

@@ -299,8 +299,11 @@ package final class KeyTable: Sendable {
     /// Calls `body` when it is announced that operators have given the fleet an order: a hint.
     package func hearOrders(_ body: @escaping @Sendable () -> Void) { journal.hearOrders(body) }
 
-    /// Starts the writer when a change waits. Every iteration of an event loop calls it at its end.
-    package func kick() { committer.kick() }
+    /// Starts the writer when a change waits. Event loops call it at the end of each iteration, and
+    /// in long ones.
+    ///
+    /// - isBusy: whether requests wait for the event loop, which has then no use for small batches.
+    package func kick(isBusy: Bool = false) { committer.kick(isBusy: isBusy) }
 
     /// Writes all waiting changes, and ends the use of the journal. Blocks; for a clean stop.
     ///

@@ -92,7 +92,7 @@ struct PendingChanges {
     private var lastTicket: UInt64 = 0
     private var takenTicket: UInt64 = 0
     var statistics = CommitStatistics()
-    private(set) var pace = CommitPace()
+    var pace = CommitPace()
     /// Consecutive failures.
     var failureCount = 0
     /// The end of the pause after many failures, monotonic nanoseconds; 0 without a pause.
@@ -280,17 +280,19 @@ struct PendingChanges {
 /// The pauses of the writer between batches, so that a busy gateway commits larger batches less
 /// often.
 ///
-/// A transaction costs as much CPU time for one change as for forty. While there are few changes,
-/// no change waits for others. Above 7,000 changes a second, when the event loops are likely to be
-/// busy, the next batch begins once about 40 changes wait, or after 4 ms.
+/// A transaction costs as much CPU time for one change as for forty. While event loops wait for
+/// events, no change waits for others. Once requests wait for an event loop, or there are more than
+/// 7,000 changes a second, the next batch begins when about 40 changes wait, or after 4 ms.
 struct CommitPace {
-    /// Changes a second below which the writer never waits.
+    /// Changes a second from which the writer waits in any case.
     static let rateMin: UInt64 = 7_000
     /// Changes for which the writer waits.
     static let crowd: UInt64 = 40
     /// The longest time between the beginnings of two batches, nanoseconds.
     static let intervalMax: UInt64 = 4_000_000
 
+    /// Whether requests wait for an event loop.
+    var isBusy = false
     /// The beginning of the last batch, monotonic nanoseconds.
     private var begun: UInt64 = 0
     /// Changes a second, smoothed over some batches.
@@ -298,8 +300,8 @@ struct CommitPace {
 
     /// Nanoseconds from `now` until the next batch should begin; 0 for at once.
     func rest(now: UInt64) -> UInt64 {
-        guard rate >= Self.rateMin else { return 0 }
-        let interval = min(Self.crowd * 1_000_000_000 / rate, Self.intervalMax)
+        guard isBusy || rate >= Self.rateMin else { return 0 }
+        let interval = min(Self.crowd * 1_000_000_000 / max(rate, 1), Self.intervalMax)
         let passed = now &- begun
         return passed < interval ? interval - passed : 0
     }

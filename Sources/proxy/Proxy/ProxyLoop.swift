@@ -65,6 +65,8 @@ package final class ProxyLoop {
         // Event loop and proxy reference each other until the end. A weak reference would make
         // Swift count all references to the object in a slower way.
         loop.iterationEnded = { [self] in iterationEnded() }
+        let keys = shared.decider.keys
+        loop.iterationLasts = { keys.kick(isBusy: loop.isBusy) }
     }
 
     /// Takes a new configuration. Requests under way keep theirs; pooled connections are dropped.
@@ -211,7 +213,7 @@ package final class ProxyLoop {
     package var date: [UInt8] { scratch.date(at: wallSeconds) }
 
     private func iterationEnded() {
-        shared.decider.keys.kick()
+        shared.decider.keys.kick(isBusy: loop.isBusy)
         log.pass()
         let iteration = loop.iteration
         tally.add(.loopIteration, nanoseconds: iteration.nanoseconds)
@@ -225,8 +227,9 @@ package final class ProxyLoop {
     /// No client is left, and the last lines of the log are written.
     private func end(_ emptied: () -> Void) {
         ending = .begun(nil)
-        // Both reference this object.
+        // They reference this object, and the event loop.
         loop.iterationEnded = nil
+        loop.iterationLasts = nil
         // Requests that have ended reference it too.
         commits.end()
         watch?.end()
