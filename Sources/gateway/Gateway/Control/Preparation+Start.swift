@@ -30,9 +30,9 @@ extension Preparation {
     /// The start's problems with a database that several gateways share. It asks the database, and
     /// changes nothing there.
     ///
-    /// Tables that can't be used are an error. A database that can't be reached, or accepts no
-    /// writes, is a warning: a gateway starts nevertheless and waits for it, and `check` may run
-    /// where the database can't be reached.
+    /// Tables that can't be used are an error. A database that can't be reached, is slow, or
+    /// accepts no writes, is a warning: a gateway starts nevertheless and waits for it, and `check`
+    /// may run where the database can't be reached.
     static func databaseProblems(_ configuration: GatewayConfiguration) -> [Problem] {
         guard case .postgresql(let database) = configuration.store else { return [] }
         let keyPath = "store.postgresql"
