@@ -181,12 +181,7 @@ extension Scenarios {
             #expect(isBack)
             try expectEqual(client.send(raw: keys[1].get("/v1/bare")).reason, "key-revoked")
             // The secrets of challenges are the fleet's soon, too.
-            let isShared = try eventually {
-                let challenge = try gateway.challenges("assertion", client)[0]
-                return try client.send(raw: keys[0].get("/v1/signed", challenge: challenge)).status
-                    == 200
-            }
-            #expect(isShared)
+            try Self.expectAllWell(fleet, &keys[0])
             // No key was to be deleted.
             #expect(!gateway.child.complained.contains("erased"))
         }

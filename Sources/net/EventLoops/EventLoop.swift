@@ -22,9 +22,9 @@ package final class EventLoop: @unchecked Sendable {
     private static let roundNanoseconds: UInt64 = 100_000
     /// Nanoseconds after which an iteration ends at the latest, and Dispatch gets the thread back.
     private static let iterationNanoseconds: UInt64 = 8_000_000
-    /// Nanoseconds between two calls of ``iterationLasts``. What is written in batches gains from
-    /// waiting for an iteration's end, but beside a transfer that is far.
-    private static let callNanoseconds: UInt64 = 2_000_000
+    /// Nanoseconds between two calls of ``iterationLasts``. What is written in batches is handed
+    /// over at an iteration's end, and beside a transfer an iteration is too long for that.
+    private static let lastingNanoseconds: UInt64 = 2_000_000
     /// The fewest bytes that a transfer reads in a turn, unless its turn's limit is lower.
     private static let transferBytes = 32 << 10
     /// An iteration that served fewer than 4 events returns to Dispatch. After so few, usually no
@@ -110,10 +110,10 @@ package final class EventLoop: @unchecked Sendable {
     )
     /// Memory for the bytes that an event writes.
     var output: [UInt8] = []
-    /// Called every ``callNanoseconds`` of an iteration, before it polls again.
+    /// Called every ``lastingNanoseconds`` of an iteration, before it polls again.
     package var iterationLasts: (() -> Void)?
     /// When it was called in this iteration, or when this began.
-    private var calledAt: UInt64 = 0
+    private var lastsSince: UInt64 = 0
     /// Called at the end of every iteration.
     package var iterationEnded: (() -> Void)?
     private var stage = Stage.made
@@ -235,8 +235,8 @@ extension EventLoop {
             guard serveMail() + serveRound() > Self.fewEvents || hasWork,
                 readAt &- currentIteration.beganAt < Self.iterationNanoseconds
             else { break }
-            if readAt &- calledAt >= Self.callNanoseconds {
-                calledAt = readAt
+            if readAt &- lastsSince >= Self.lastingNanoseconds {
+                lastsSince = readAt
                 iterationLasts?()
             }
             count = take(0)
@@ -249,7 +249,7 @@ extension EventLoop {
     private func beginIteration() {
         readClocks()
         currentIteration = Iteration(beganAt: readAt)
-        calledAt = readAt
+        lastsSince = readAt
     }
 
     private func endIteration() {

@@ -65,8 +65,7 @@ package final class ProxyLoop {
         // Event loop and proxy reference each other until the end. A weak reference would make
         // Swift count all references to the object in a slower way.
         loop.iterationEnded = { [self] in iterationEnded() }
-        let keys = shared.decider.keys
-        loop.iterationLasts = { keys.kick(isBusy: loop.isBusy) }
+        loop.iterationLasts = { [self] in wakeWriter() }
     }
 
     /// Takes a new configuration. Requests under way keep theirs; pooled connections are dropped.
@@ -212,8 +211,10 @@ package final class ProxyLoop {
     /// Now as an IMF-fixdate.
     package var date: [UInt8] { scratch.date(at: wallSeconds) }
 
+    private func wakeWriter() { shared.decider.keys.kick(isBusy: loop.isBusy) }
+
     private func iterationEnded() {
-        shared.decider.keys.kick(isBusy: loop.isBusy)
+        wakeWriter()
         log.pass()
         let iteration = loop.iteration
         tally.add(.loopIteration, nanoseconds: iteration.nanoseconds)
@@ -227,7 +228,7 @@ package final class ProxyLoop {
     /// No client is left, and the last lines of the log are written.
     private func end(_ emptied: () -> Void) {
         ending = .begun(nil)
-        // They reference this object, and the event loop.
+        // Both reference this object.
         loop.iterationEnded = nil
         loop.iterationLasts = nil
         // Requests that have ended reference it too.
