@@ -221,6 +221,21 @@ import Testing
         expectEqual(server.seen.count, 1)
     }
 
+    /// Foundation on Linux ends the process where a redirect is answered that nobody awaits.
+    @Test func `a request may be cancelled while its redirect comes`() async throws {
+        let server = try LoopbackServer("307 Away", ["Location: /there"])
+        let transport = URLSessionTransport(configuration: .ephemeral)
+        let request = try request(server)
+        for round in 0..<400 {
+            let task = Task { try await transport.send(request, content: .none).response }
+            while server.seen.count <= round { await Task.yield() }
+            // From at once to well after the answer.
+            for _ in 0..<round { await Task.yield() }
+            task.cancel()
+            if let response = try? await task.value { expectEqual(response.statusCode, 307) }
+        }
+    }
+
     @Test(arguments: ["AppAttest error=\"x\", next=\"enrol\"", "Basic realm=\"a\"", "Odd"])
     func `a 401 of any kind comes back with its content`(field: String) async throws {
         let server = try LoopbackServer(

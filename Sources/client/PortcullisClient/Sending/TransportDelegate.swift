@@ -59,7 +59,14 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
     ) {
         exchange(task)?.received(response)
         exchange(task)?.end(.success(()))
-        completionHandler(nil)
+        #if canImport(FoundationNetworking)
+            // An answer ends the process where the task was cancelled meanwhile, or its time is
+            // over ("Received callback for HTTP redirection, but we're not waiting for it"). This
+            // waits for the queue on which a download is written.
+            forward { task.cancel() }
+        #else
+            completionHandler(nil)
+        #endif
     }
 
     func urlSession(
@@ -95,9 +102,9 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
         didCompleteWithError error: (any Error)?
     ) {
         let number = task.taskIdentifier
-        let watched = exchanges.withLock { $0.removeValue(forKey: number) }
-        watched?.exchange.end(error.map(Result.failure) ?? .success(()))
-        guard let delegate = watched?.delegate else { return }
+        guard let watched = exchanges.withLock({ $0.removeValue(forKey: number) }) else { return }
+        let error = watched.exchange.taskEnded(error)
+        guard let delegate = watched.delegate else { return }
         forward {
             #if canImport(FoundationNetworking)
                 delegate.urlSession(session, task: task, didCompleteWithError: error)

@@ -84,12 +84,10 @@ final class TransportExchange: Sendable {
     }
 
     func cancel() {
-        let hasEnded = state.withLock { $0.ending != nil }
-        end(.failure(CancellationError()))
+        let isFirst = end(.failure(CancellationError()))
         #if canImport(FoundationNetworking)
-            // It ends the process when a task is cancelled that was just told not to follow a
-            // redirect ("Received callback for HTTP redirection, but we're not waiting for it").
-            guard !hasEnded else { return }
+            // It would wait for the queue on which a download is written, maybe on that queue.
+            guard isFirst else { return }
         #endif
         task.cancel()
     }
@@ -165,24 +163,38 @@ final class TransportExchange: Sendable {
         }
     }
 
+    /// The task has ended.
+    ///
+    /// - Returns: why it has failed; `nil` also where its answer was complete before that.
+    func taskEnded(_ error: (any Error)?) -> (any Error)? {
+        guard !end(error.map(Result.failure) ?? .success(())),
+            case .success = state.withLock({ $0.ending })
+        else { return error }
+        return nil
+    }
+
     /// The first ending counts. Pieces that were received before stay readable.
-    func end(_ ending: Result<Void, any Error>) {
-        let (head, piece) = state.withLock { state in
+    ///
+    /// - Returns: whether it is this one.
+    @discardableResult
+    func end(_ ending: Result<Void, any Error>) -> Bool {
+        let (isFirst, head, piece) = state.withLock { state in
             guard state.ending == nil else {
                 return (
-                    nil as CheckedContinuation<HTTPURLResponse, any Error>?,
+                    false, nil as CheckedContinuation<HTTPURLResponse, any Error>?,
                     nil as CheckedContinuation<Data?, any Error>?
                 )
             }
             state.ending = ending
             defer { (state.awaitingHead, state.awaitingPiece) = (nil, nil) }
-            return (state.awaitingHead, state.awaitingPiece)
+            return (true, state.awaitingHead, state.awaitingPiece)
         }
         switch ending {
         case .success: head?.resume(throwing: PortcullisError.answerUnfit)
         case .failure(let error): head?.resume(throwing: error)
         }
         piece?.resume(with: ending.map { nil })
+        return isFirst
     }
 }
 
