@@ -130,6 +130,32 @@ extension Scenarios {
             #expect(explained.contains("counts it as path-ambiguous"), "\(explained)")
         }
 
+        @Test func `what two observing rules dispute counts in the report of both`() throws {
+            let other = """
+                - id: old-spelling
+                  match: { method: [POST], path: /V1/** }
+                  mode: enforce
+                  sign: [method, target]
+
+                """
+            let stand = try Stand(Self.placeOrder("enforce") + other)
+            defer { stand.end() }
+            try expectEqual(stand.run("rollout", "--all", "observe").status, 0)
+            try stand.expectForwarded("POST", ["/V1/Orders"], "path-ambiguous")
+            let counted = try stand.counted("path-ambiguous")
+            expectEqual(counted.count, 1, "\(counted)")
+            #expect(counted.first?.contains(#"{rule="place-order","#) == true, "\(counted)")
+            // Each says whom it will refuse.
+            let ended = try stand.run("rollout", "--all", "resume")
+            for rule in ["place-order", "old-spelling"] {
+                let report = try stand.run("report", rule).printed
+                #expect(report.contains("    reasons: path-ambiguous 1\n"), "\(report)")
+                let line = ended.complained.split(separator: "\n")
+                    .first { $0.contains("\(rule): last hour (") }
+                #expect(line?.contains(" would have refused 1 of 1 requests") == true, "\(ended)")
+            }
+        }
+
         @Test(arguments: ["observe", "--all"])
         func `an enforcing rule refuses them until an order has it observe`(_ order: String) throws
         {

@@ -70,6 +70,16 @@ import Testing
         expectEqual(whole.deciding(\.refusesAll).id, whole.rivals.first?.id)
     }
 
+    @Test func `the other rules that judge would refuse it, too`() throws {
+        let route = try #require(try dispute([.observe, .observe], .off))
+        let deciding = route.deciding { _ in false }
+        expectEqual(route.others(than: deciding, atMost: 16).map(\.id), ["r1"])
+        expectEqual(route.others(than: deciding, atMost: 0).map(\.id), [])
+        // The rule of the path as written is one of them, where another one decides.
+        let found = try #require(try dispute([.enforce], .observe))
+        expectEqual(found.others(than: found.rivals[0], atMost: 16).map(\.id), ["default"])
+    }
+
     @Test func `rules that are off dispute nothing`() throws {
         #expect(try dispute([.off, .off]) == nil)
         #expect(try dispute([.off], .off) == nil)

@@ -44,6 +44,15 @@ package struct DisputedRoute: Sendable {
         }
     }
 
+    /// The other rules that would refuse the request, too, if they enforced; at most this number,
+    /// the one that was found first.
+    package func others(than deciding: Rule, atMost max: Int) -> [Rule] {
+        let judging = ([found] + rivals).lazy.filter { rule in
+            rule !== deciding && (rule.mode == .observe || rule.mode == .enforce)
+        }
+        return Array(judging.prefix(max))
+    }
+
     /// Whether all rules are off, so that there is nothing to decide.
     var isOpen: Bool { found.mode == .off && rivals.allSatisfy { $0.mode == .off } }
 }

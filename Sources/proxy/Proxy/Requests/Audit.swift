@@ -148,12 +148,18 @@ extension Audit {
     /// Counts the request with the verdict that it has at its end: content may have changed it.
     func countForReports(nanoseconds: UInt64) {
         guard exchange.call == nil else { return }
-        proxy.seen.reports.add(reported, nanoseconds: nanoseconds, of: exchange.flow.rule)
+        func count(at rule: Rule) {
+            proxy.seen.reports.add(reported(by: rule), nanoseconds: nanoseconds, of: rule)
+        }
+        count(at: exchange.flow.rule)
+        // The forecast of an order about one of them would be wrong without it.
+        for rule in exchange.record.disputants { count(at: rule) }
     }
 
-    private var reported: ReportedRequest? {
-        if case .off = exchange.flow.rule.mode { return nil }
+    private func reported(by rule: Rule) -> ReportedRequest? {
+        if case .off = rule.mode { return nil }
         return exchange.flow.reported(
+            by: rule,
             address: exchange.account.address,
             exchange.record.claims
         )
@@ -162,7 +168,11 @@ extension Audit {
 
 extension Flow {
     /// What a report counts of the request; `nil` where it has no verdict.
-    fileprivate func reported(address: IPAddress, _ claims: ClientClaims) -> ReportedRequest? {
+    fileprivate func reported(
+        by rule: Rule,
+        address: IPAddress,
+        _ claims: ClientClaims
+    ) -> ReportedRequest? {
         guard let given = verdictState.given else { return nil }
         let fate: ReportedRequest.Fate =
             switch Decision(enforcing: rule, given.verdict) {

@@ -11,6 +11,9 @@ import Verification
 /// There are two steps: the head is judged while its bytes are there, and what had to wait is
 /// judged after the wait.
 struct Judging {
+    /// The most rules beside the deciding one at which a disputed request counts.
+    private static let disputantsMax = 16
+
     private let exchange: ExchangeState
 
     init(_ exchange: ExchangeState) { self.exchange = exchange }
@@ -85,7 +88,11 @@ struct Judging {
         let rule = dispute.deciding { enforcement(of: verdict, $0) == .enforced }
         exchange.flow.disputed(by: rule)
         noteClaimedVersion(head, bytes)
-        let action = exchange.flow.judged(verdict, enforcement(of: verdict, rule))
+        let enforced = enforcement(of: verdict, rule)
+        if enforced != .enforced {
+            exchange.record.disputants = dispute.others(than: rule, atMost: Self.disputantsMax)
+        }
+        let action = exchange.flow.judged(verdict, enforced)
         exchange.writeHead(head, bytes)
         return action
     }

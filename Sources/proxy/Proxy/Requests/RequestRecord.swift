@@ -1,4 +1,5 @@
 import HTTPWire
+import Rules
 import Services
 import Verification
 
@@ -30,6 +31,9 @@ struct RequestRecord {
     private(set) var times = RequestTimes()
     /// What was found of the integrity token of an enrolment.
     var integrity: IntegrityNote?
+    /// Where the request went on although rules dispute it: the rules that would refuse it, too,
+    /// beside the one that counts its verdict.
+    var disputants: [Rule] = []
     /// The result of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
     /// 0 while nothing was answered.
