@@ -1,8 +1,10 @@
 import EventLoops
 import Expectations
 import Gateway
+import Glibc
 import LoopbackKit
 import Services
+import Telemetry
 import Testing
 
 extension Scenarios {
@@ -79,6 +81,42 @@ extension Scenarios {
                 try expectEqual(client.readFinalResponse().text, content)
                 #expect(try client.endsSilently())
             }
+        }
+
+        /// A reset would drop what the client has not read of the response before.
+        @Test(
+            arguments: [
+                "Content-Length: 9\r\n\r\nhello",
+                "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+            ],
+            [false, true]
+        )
+        func `behind a response that is cut short the one before it arrives whole`(
+            cut: String,
+            isSecure: Bool
+        ) throws {
+            let content = Content(count: 100_000)
+            let bench = try Bench(isSecure: isSecure) { connection in
+                guard try connection.nextRequest() != nil else { return }
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n"
+                try connection.wire.send(head)
+                try connection.wire.send(content)
+                guard try connection.nextRequest() != nil else { return }
+                try connection.wire.send("HTTP/1.1 200 OK\r\n" + cut)
+            }
+            defer { bench.stop() }
+            let client = try bench.connect()
+            defer { client.close() }
+            // Most of it stays in the gateway's kernel.
+            Wire.set(client.descriptor, SOL_SOCKET, SO_RCVBUF, 4_096)
+            let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+            try client.send(get + get)
+            try bench.gateway.server.wait { snapshot in
+                snapshot.loops.contains { $0.tally[.originFailures] == 1 }
+            }
+            _ = try client.readHead()
+            try expectEqual(client.digest(of: content.count), content.digest)
+            #expect(throws: WireFault.ended) { try client.readResponse() }
         }
 
         /// Older clients send CR LF behind content (RFC 9112 §2.2), and a reset would destroy the

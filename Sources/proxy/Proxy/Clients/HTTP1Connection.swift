@@ -30,6 +30,9 @@ final class HTTP1Connection: Connection, ClientConnection {
     /// The address is over a limit. The next request is not read yet, so that a flood costs its
     /// sender time, not the gateway.
     private var isPaused = false
+    /// Bytes of the request under way came before the last response was sent, so its client may
+    /// not have read that one.
+    private(set) var isPipelined = false
     let client: ClientPeer
     /// What the client had still to take when the deadline was set. The kernel's part counts: it
     /// makes room in large steps only, and between them a slow reader looks like one that stands.
@@ -309,6 +312,7 @@ extension HTTP1Connection {
     func takeNext() {
         guard !isClosed else { return }
         phase = .head
+        isPipelined = !inbox.isEmpty || isReadable
         if unsentBytes > 0 { return watchOutput() }
         awaitHead()
     }

@@ -252,7 +252,15 @@ extension HTTP1Stream: ClientStream {
 
     func pause() { connection.pause() }
 
-    func reset() { connection.reset() }
+    /// Some clients take a response for whole if its connection ends in order. A reset is clear to
+    /// all of them. But it also drops an earlier response that the client has not read (RFC 9112
+    /// §9.6). So a client that pipelines gets an orderly end where length or chunks show that the
+    /// response is cut.
+    func reset() {
+        guard connection.isPipelined, out.framing != .untilClose else { return connection.reset() }
+        closed()
+        connection.linger()
+    }
 
     func close() { connection.close() }
 }
