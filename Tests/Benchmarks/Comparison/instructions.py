@@ -24,7 +24,7 @@ import edge
 from device import APP, Device
 from failure import Failure
 from gateways import Stand, free_port
-from lockstep import ENDPOINTS, Client, Client2, Origin
+from lockstep import ENDPOINTS, CallOrigin, Client, Client2, Origin
 
 # Counted is what runs between entering and leaving this function, by which an event loop serves the
 # connections that are ready. Its wait for them, Dispatch, timers and other threads depend on time.
@@ -34,6 +34,7 @@ TOLERANCE = 0.01
 # The least of the windows counts: whatever disturbs one adds to it.
 WINDOWS = 5
 UPLOAD = 1 << 20
+CALL = "/pkg.Service/Call"
 NEXT_STEP = """a count changes on purpose only. Find the change: deploy/benchmark --instructions
   --profiles FOLDER here and at the commit before, then callgrind_annotate --threshold=100 on both;
   mend it. Or, with the reason in the commit: deploy/benchmark --instructions --record"""
@@ -45,7 +46,7 @@ RECORD_AGAIN = """with the tools of here, count the commit that recorded the fil
 class Gateway:
     """The gateway under callgrind, one event loop, with what its loads need."""
 
-    def __init__(self, program, folder, origin, device):
+    def __init__(self, program, folder, origin, calls, device):
         self.folder, self.process, self.dumps = folder, None, 0
         self.port, self.secure_port = free_port(), free_port()
         self.certificate, key = edge.certificate(folder)
@@ -58,7 +59,10 @@ class Gateway:
                  "tls": {"certificate": self.certificate, "key": key}},
             ],
             "event_loops": 1,
-            "origins": {"small": {"servers": [f"127.0.0.1:{origin.port}"]}},
+            "origins": {
+                "small": {"servers": [f"127.0.0.1:{origin.port}"]},
+                "calls": {"servers": [f"127.0.0.1:{calls.port}"], "http2": "on"},
+            },
             "apps": [{"id": APP, "environments": ["production"]}],
             "store": {"sqlite": stand.path("portcullis.db")},
             "log": {"access": "off"},
@@ -67,6 +71,7 @@ class Gateway:
                 {"id": "verified", "match": {"path": "/verified"}, **enforced},
                 {"id": "session", "match": {"path": "/session"}, **enforced,
                  "accept": ["assertion", "session"]},
+                {"id": "calls", "match": {"path": CALL}, "origin": "calls", "mode": "off"},
             ],
         }))
         keys = stand.write("keys.jsonl", device.import_line() + "\n")
@@ -131,14 +136,15 @@ class Gateway:
 class Loads:
     """What is counted. Each load has a connection of its own, which no other one lets idle."""
 
-    def __init__(self, gateway, origin, device):
-        self.gateway, self.origin, self.device = gateway, origin, device
+    def __init__(self, gateway, origin, calls, device):
+        self.gateway, self.origin, self.calls, self.device = gateway, origin, calls, device
         self.challenge = None
         # A name, the requests of a window, and what makes the function that sends one.
         self.all = [
             ("pass-through", 200, self._plain),
             ("pass-through under TLS", 200, self._secure),
             ("pass-through over HTTP/2", 200, self._second),
+            ("unary gRPC call", 200, self._call),
             ("verified", 40, self._verified),
             ("verified by session", 200, self._by_session),
             ("1 MiB upload", 2, self._upload),
@@ -158,6 +164,10 @@ class Loads:
     def _second(self):
         client = Client2(self.gateway.port, self.origin)
         return lambda: client.get("/")
+
+    def _call(self):
+        client = Client2(self.gateway.port, self.calls)
+        return lambda: client.call(CALL)
 
     def _upload(self):
         client = self._client()
@@ -185,11 +195,11 @@ class Loads:
 
 def count(program, folder):
     """The counts of each load's windows: instructions for one request."""
-    origin, device = Origin(), Device()
-    gateway = Gateway(program, folder, origin, device)
+    origin, calls, device = Origin(), CallOrigin(), Device()
+    gateway = Gateway(program, folder, origin, calls, device)
     found = {}
     try:
-        for name, number, prepare in Loads(gateway, origin, device).all:
+        for name, number, prepare in Loads(gateway, origin, calls, device).all:
             once = prepare()
             # The first requests also fill caches and grow buffers.
             for _ in range(max(number // 2, 1)):
@@ -203,6 +213,7 @@ def count(program, folder):
     finally:
         gateway.end()
         origin.close()
+        calls.close()
     return found
 
 

@@ -9,7 +9,9 @@ import socket
 import ssl
 
 from failure import Failure
-from signed import HOST, HTTP2, text
+from signed import (
+    DATA, END_HEADERS, END_STREAM, HEADERS, HOST, HTTP2, PREFACE, STATUS_200, Frames, frame, text,
+)
 
 ENDPOINTS = "/.well-known/app-attest"
 PATIENCE = 120
@@ -20,6 +22,14 @@ ANSWER = (
 ) + b"x" * 64
 # A piece of an upload: less than the gateway ever reads at once. How much that is depends on time.
 PIECE = 2048
+
+# As a gRPC message comes: not compressed, five bytes (gRPC over HTTP/2, "Length-Prefixed-Message").
+MESSAGE = b"\0\0\0\0\5hello"
+
+
+def field(name, value):
+    """A field that no table keeps (RFC 7541 §6.2.2)."""
+    return b"\x00" + text(name) + text(value)
 
 
 def has_come(connection):
@@ -65,6 +75,43 @@ class Origin:
 
     def answer(self):
         self.connection.sendall(ANSWER)
+
+
+class CallOrigin:
+    """Answers each gRPC call that the gateway sends over one HTTP/2 connection."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.frames, self.stream = None, None
+
+    def close(self):
+        if self.frames:
+            self.frames.connection.close()
+        self.listener.close()
+
+    def take_call(self):
+        if self.frames is None:
+            has_come(self.listener)
+            connection = self.listener.accept()[0]
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.frames = Frames(connection)
+            connection.sendall(self.frames.greeting)
+            connection.recv(len(PREFACE), socket.MSG_WAITALL)
+        self.stream = None
+        while self.stream is None:
+            has_come(self.frames.connection)
+            for kind, flags, stream, _ in self.frames.take():
+                if kind in (DATA, HEADERS) and flags & END_STREAM:
+                    self.stream = stream
+
+    def answer(self):
+        head = bytes([STATUS_200]) + field(b"content-type", b"application/grpc")
+        self.frames.connection.sendall(
+            frame(HEADERS, END_HEADERS, self.stream, head)
+            + frame(DATA, 0, self.stream, MESSAGE)
+            + frame(HEADERS, END_HEADERS | END_STREAM, self.stream, field(b"grpc-status", b"0"))
+        )
 
 
 class Client:
@@ -154,5 +201,18 @@ class Client2(HTTP2):
         self.send(head)
         self.origin.take_head()
         self.origin.answer()
+        self._await()
+
+    def call(self, target):
+        """A unary gRPC call; the origin is a CallOrigin."""
+        # POST, http, then what no table keeps.
+        head = b"\x83\x86\x04" + text(target.encode()) + b"\x01" + text(HOST)
+        head += field(b"content-type", b"application/grpc") + field(b"te", b"trailers")
+        self.send(head, MESSAGE)
+        self.origin.take_call()
+        self.origin.answer()
+        self._await()
+
+    def _await(self):
         while not self.read():
             pass

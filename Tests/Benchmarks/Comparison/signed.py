@@ -73,39 +73,59 @@ class HTTP1:
         return True
 
 
-class HTTP2:
+class Frames:
+    """The frames of one connection over HTTP/2."""
+
     def __init__(self, connection):
-        self.connection, self.inbox, self.stream = connection, b"", 1
+        self.connection, self.inbox = connection, b""
         # INITIAL_WINDOW_SIZE and the connection's window as large as they can be.
         window = (0x7FFFFFFF).to_bytes(4, "big")
         grown = (0x7FFFFFFF - 65535).to_bytes(4, "big")
-        settings = frame(SETTINGS, 0, 0, b"\x00\x04" + window)
-        connection.sendall(PREFACE + settings + frame(WINDOW, 0, 0, grown))
+        self.greeting = frame(SETTINGS, 0, 0, b"\x00\x04" + window) + frame(WINDOW, 0, 0, grown)
 
-    @staticmethod
-    def prepared(key, assertion):
-        return fields(key, assertion)
-
-    def send(self, request):
-        self.connection.sendall(frame(HEADERS, END_STREAM | END_HEADERS, self.stream, request))
-        self.stream += 2
-
-    def read(self):
+    def take(self):
+        """The frames that have come: kind, flags, stream and payload."""
         self.inbox += received(self.connection)
-        is_whole = False
         while len(self.inbox) >= 9:
             end = 9 + int.from_bytes(self.inbox[:3], "big")
             if len(self.inbox) < end:
                 break
             kind, flags, payload = self.inbox[3], self.inbox[4], self.inbox[9:end]
+            stream = int.from_bytes(self.inbox[5:9], "big")
             self.inbox = self.inbox[end:]
-            is_refused = kind == HEADERS and payload[0] != STATUS_200
-            if is_refused or kind in (RESET, GOAWAY):
-                raise Failure(f"a verified request failed: {payload[:200]!r}", "look at the log")
             if kind in (SETTINGS, PING) and not flags & ACK:
                 self.connection.sendall(frame(kind, ACK, 0, payload if kind == PING else b""))
+            yield kind, flags, stream, payload
+
+
+class HTTP2(Frames):
+    def __init__(self, connection):
+        super().__init__(connection)
+        self.stream, self.has_status = 1, False
+        connection.sendall(PREFACE + self.greeting)
+
+    @staticmethod
+    def prepared(key, assertion):
+        return fields(key, assertion)
+
+    def send(self, request, content=None):
+        ends = END_STREAM if content is None else 0
+        frames = frame(HEADERS, ends | END_HEADERS, self.stream, request)
+        if content is not None:
+            frames += frame(DATA, END_STREAM, self.stream, content)
+        self.connection.sendall(frames)
+        self.stream += 2
+
+    def read(self):
+        is_whole = False
+        for kind, flags, _, payload in self.take():
+            is_refused = kind == HEADERS and not self.has_status and payload[0] != STATUS_200
+            if is_refused or kind in (RESET, GOAWAY):
+                raise Failure(f"a request failed: {payload[:200]!r}", "look at the log")
+            if kind == HEADERS:
+                self.has_status = True
             if kind in (DATA, HEADERS) and flags & END_STREAM:
-                is_whole = True
+                is_whole, self.has_status = True, False
         return is_whole
 
 
