@@ -72,7 +72,10 @@ final class Load: @unchecked Sendable {
         Thread.detachNewThread { [self] in work { try enrol(gateway) } }
         let deadline = Date(timeIntervalSinceNow: ChildProcess.patience)
         try condition.withLock {
-            while outcome.admitted.count < count ?? .max, running == clients.count + 1 {
+            // Without an enrolled key nothing would show whether one is lost.
+            while outcome.admitted.count < count ?? .max || keys.isEmpty,
+                running == clients.count + 1
+            {
                 guard condition.wait(until: deadline) else {
                     throw ChildProcess.Failure(
                         description: "load stands still, \(outcome.admitted.count) admitted"
