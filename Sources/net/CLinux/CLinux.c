@@ -31,7 +31,6 @@ const uint32_t clinux_out = EPOLLOUT;
 const uint32_t clinux_ending = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 const uint32_t clinux_broken = EPOLLHUP | EPOLLERR;
 const uint32_t clinux_both_edges = EPOLLIN | EPOLLOUT | EPOLLRDHUP | (uint32_t)EPOLLET;
-const uint32_t clinux_exclusive = (uint32_t)EPOLLEXCLUSIVE;
 
 int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 

@@ -150,8 +150,11 @@ package final class Listener: Endpoint {
     }
 
     /// Begins to watch. Level-triggered: what one event leaves comes back with the next.
+    ///
+    /// Not with EPOLLEXCLUSIVE: during an upgrade two processes watch the socket, and it could wake
+    /// the one alone that ends. The client would wait until the next one comes.
     package func start() throws(SocketError) {
-        try loop.register(self, events: clinux_in | clinux_exclusive)
+        try loop.register(self, events: clinux_in)
     }
 
     /// Ends without losing a connection that a client regards as established.
@@ -265,7 +268,7 @@ package final class Listener: Endpoint {
         }
         guard let token = pausedToken else { return }
         pausedToken = nil
-        loop.watchAgain(descriptor, events: clinux_in | clinux_exclusive, token: token)
+        loop.watchAgain(descriptor, events: clinux_in, token: token)
         acceptWaiting(max: Self.acceptsPerEventMax)
     }
 }

@@ -16,7 +16,6 @@ extern const uint32_t clinux_out;
 extern const uint32_t clinux_ending;      // RDHUP, HUP, ERR
 extern const uint32_t clinux_broken;      // HUP, ERR
 extern const uint32_t clinux_both_edges;  // IN, OUT and RDHUP, edge-triggered
-extern const uint32_t clinux_exclusive;
 
 int clinux_epoll_create(void);
 int clinux_epoll_add(int set, int fd, uint32_t events, uint64_t token);
