@@ -151,8 +151,8 @@ package final class Listener: Endpoint {
 
     /// Begins to watch. Level-triggered: what one event leaves comes back with the next.
     ///
-    /// Not with EPOLLEXCLUSIVE: during an upgrade two processes watch the socket, and it could wake
-    /// the one alone that ends. The client would wait until the next one comes.
+    /// Not with EPOLLEXCLUSIVE: during an upgrade two processes watch the socket, and a connection
+    /// could wake only the one that is ending. Its client would wait until another client comes.
     package func start() throws(SocketError) {
         try loop.register(self, events: clinux_in)
     }

@@ -44,8 +44,8 @@ package struct DisputedRoute: Sendable {
         }
     }
 
-    /// The other rules that would refuse the request, too, if they enforced; at most this number,
-    /// the one that was found first.
+    /// The other rules that would also refuse the request if they enforced, at most this number of
+    /// them. The rule of the path as written comes first.
     package func others(than deciding: Rule, atMost max: Int) -> [Rule] {
         let judging = ([found] + rivals).lazy.filter { rule in
             rule !== deciding && (rule.mode == .observe || rule.mode == .enforce)

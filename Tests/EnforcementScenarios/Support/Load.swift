@@ -50,8 +50,9 @@ final class Load: @unchecked Sendable {
         clients = keys.enumerated().map { Client($1, hasChallenge: $0 % 2 == 1) }
     }
 
-    /// Runs until so many requests of this run were admitted, or, with `nil`, until the gateway
-    /// ends by itself; then calls the closure, and returns when every client has noticed its end.
+    /// Runs until so many requests of this run were admitted and some run has enrolled a key, or,
+    /// with `nil`, until the gateway ends by itself; then calls the closure, and returns when every
+    /// client has noticed its end.
     func run(
         against gateway: GatewayProcess,
         until count: Int?,

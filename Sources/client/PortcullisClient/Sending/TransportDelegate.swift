@@ -60,9 +60,9 @@ final class TransportDelegate: NSObject, URLSessionDataDelegate {
         exchange(task)?.received(response)
         exchange(task)?.end(.success(()))
         #if canImport(FoundationNetworking)
-            // An answer ends the process where the task was cancelled meanwhile, or its time is
-            // over ("Received callback for HTTP redirection, but we're not waiting for it"). This
-            // waits for the queue on which a download is written.
+            // Foundation ends the process if its question is answered after the task was cancelled,
+            // or its time was over ("Received callback for HTTP redirection, but we're not waiting
+            // for it"). `cancel()` waits for the queue on which a download is written.
             forward { task.cancel() }
         #else
             completionHandler(nil)

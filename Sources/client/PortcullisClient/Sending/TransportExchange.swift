@@ -86,7 +86,8 @@ final class TransportExchange: Sendable {
     func cancel() {
         let isFirst = end(.failure(CancellationError()))
         #if canImport(FoundationNetworking)
-            // It would wait for the queue on which a download is written, maybe on that queue.
+            // The task's `cancel()` waits for the queue on which a download is written, and this
+            // may be that queue.
             guard isFirst else { return }
         #endif
         task.cancel()

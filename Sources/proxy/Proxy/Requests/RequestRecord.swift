@@ -31,8 +31,8 @@ struct RequestRecord {
     private(set) var times = RequestTimes()
     /// What was found of the integrity token of an enrolment.
     var integrity: IntegrityNote?
-    /// Where the request went on although rules dispute it: the rules that would refuse it, too,
-    /// beside the one that counts its verdict.
+    /// The other rules that would also refuse a disputed request, where it went on. The report
+    /// counts it at each of them.
     var disputants: [Rule] = []
     /// The result of the origin's App-Attest-Device-Bits.
     var deviceUpdate = DeviceUpdateNote.none
